@@ -1,0 +1,113 @@
+"""Every error that Lockstep raises, each with a stable code.
+
+A code is `LS` and three digits. The hundreds say whose fault it is:
+
+* 1xx  the replayed program is not the recorded run (`Divergence`)
+* 2xx  the store, a run or an address (`StoreError`, `AddressError`), or something not covered
+* 3xx  the policy forbids a call (`Refused`)
+* 4xx  the target cannot be imported, started or used as asked (`TargetError`)
+
+`docs/troubleshooting.md` has an entry for each code.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Code(enum.StrEnum):
+    """The stable codes. A code, once released, keeps its meaning."""
+
+    REQUEST = "LS101"  # the next call of the lane is another one than recorded
+    ORDER = "LS102"  # the call was recorded, but not at this place of its lane
+    EXTRA = "LS103"  # the lane makes a call after its last recorded one
+    MISSING = "LS104"  # a recorded call was never made
+    READS = "LS105"  # more or fewer clock, random or environment reads than recorded
+    OUTPUT = "LS106"  # the program printed something else
+    END = "LS107"  # another exit status, exception or result
+    PAST_END = "LS108"  # a stream was read further than it was recorded
+    STUCK = "LS109"  # no lane made progress within the deadline
+    UNSERVABLE = "LS110"  # the recorded outcome cannot be rebuilt here
+    ENVIRONMENT = "LS111"  # this environment cannot take the recorded answer
+
+    NOT_A_STORE = "LS201"
+    DAMAGED = "LS202"
+    UNWRITABLE = "LS203"
+    TOO_NEW = "LS204"
+    NO_RUN = "LS205"
+    NO_ADDRESS = "LS206"
+    UNSTORABLE = "LS207"
+    NOT_COVERED = "LS210"
+
+    REFUSED = "LS301"
+
+    NO_TARGET = "LS401"
+    BAD_TARGET = "LS402"
+    NOT_LOADED = "LS403"
+    MISSING_FRAMEWORK = "LS404"
+
+
+class LockstepError(Exception):
+    """What went wrong, with its code. `str()` is one line a user can act on."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(f"{code} {message}")
+        self.code = code
+        self.message = message
+
+
+class StoreError(LockstepError):
+    """The store or a run in it cannot be used: LS201 to LS205, LS207."""
+
+
+class AddressError(LockstepError):
+    """An address names nothing: LS205, LS206."""
+
+
+class TargetError(LockstepError):
+    """The program to run cannot be imported, started or used: LS401 to LS404."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The first place where a replay is not the recorded run.
+
+    `path` names the field inside the request (`messages[0].content`), "" for the whole.
+    `expected` and `actual` are short renderings of the recorded and the present value.
+    `nearest` are up to three recorded calls that look most like the present one.
+    `same_until` is the last step that was identical, None if none was.
+    """
+
+    code: Code
+    reason: str
+    step: int | None
+    lane: str
+    kind: str
+    name: str
+    source: str
+    path: str = ""
+    expected: str = ""
+    actual: str = ""
+    nearest: tuple[str, ...] = ()
+    same_until: int | None = None
+
+
+class Divergence(BaseException):
+    """The replayed code asked something that the record does not answer.
+
+    A `BaseException`, so that `except Exception` in the agent, a retry layer or a framework
+    cannot take it for a failure of the call. It is also latched in the session: a program that
+    hides it still ends with exit status 1.
+    """
+
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(f"{difference.code} {difference.reason}")
+        self.difference = difference
+
+
+class Cut(BaseException):
+    """The end of an interrupted recording was reached: the replay stops the program here.
+
+    Not a divergence. The recording was killed at this point, so nothing is known of what follows.
+    """

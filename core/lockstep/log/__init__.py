@@ -1,0 +1,1 @@
+"""What is stored: events, their canonical form, packing, chain and store."""

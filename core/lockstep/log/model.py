@@ -1,0 +1,94 @@
+"""The event log's data model: immutable structs, no behaviour.
+
+A run is one or more *streams*: each process that writes has one, a sequence of `Event`s in the
+order in which they were stored. Everything else (effects, steps, lanes, turns) is read out of
+the events by `lockstep.log.timeline`.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+# What a body may hold: inert data only. Bytes are first-class; tuples come back as lists.
+type Value = None | bool | int | float | str | bytes | list[Value] | dict[str, Value]
+
+
+class Kind(enum.IntEnum):
+    """What an event says. The comment gives the fields used beside `kind`, `pos`, `at` and `lane`."""
+
+    START = 1  # the stream's first event. body: what the process is (see `session.session.start_body`)
+    LANE = 2  # a lane began. name: the lane; body: {"strand": lane of its thread}
+    BEGIN = 3  # an effect was asked for. what: its kind (model, tool, http, …), name, key: match key, of: enclosing
+    #            effect's pos or 0; body: {"request": …, "site": "file:line in function", "reads": {source: count}}
+    PART = 4  # a piece of an outcome reached the program (response head, chunk). of: its BEGIN; body: the piece
+    END = 5  # an effect ended. of: its BEGIN; what: a `Status`; body: value, or encoded error
+    CAUSE = 6  # something outside moved the program: what: timer, sleep, wake, wait; name: its number in the lane
+    READS = 7  # clock reads, batched. what: source; body: {"first": index, "values": packed deltas}
+    LOCK = 8  # turns of a lock. name: the lock; lane: the strand; body: number of turns in a row
+    OUTPUT = 9  # what the program printed. what: stdout; body: text or bytes
+    STEP = 10  # a native checkpoint or a named step. name: label; body: state or None
+    FINISH = 11  # the stream's last event. what: complete | failed; body: {"exit", "error", "digest", "reads", …}
+
+
+class Status(enum.StrEnum):
+    """How an effect ended, as its caller saw it."""
+
+    OK = "ok"  # complete: body is the value (None when the parts were all of it)
+    ERROR = "error"  # raised: body is an encoded exception
+    CLOSED = "closed"  # the program stopped reading a stream before its end
+    CANCELLED = "cancelled"  # the program's own cancellation ended it
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One immutable entry of a stream.
+
+    pos   position in the process's total order, from 1, unique in the stream (storage order may
+          differ slightly from it where several threads wrote at once)
+    at    nanoseconds since the stream began, monotonic
+    of    the BEGIN event's pos that this one belongs to, else 0
+    tick  asyncio only: how many of the program's own loop callbacks this thread had run when the
+          program was resumed; -1 where the program was not suspended (sync code included)
+    """
+
+    kind: Kind
+    pos: int
+    at: int
+    lane: str
+    what: str = ""
+    name: str = ""
+    of: int = 0
+    tick: int = -1
+    key: bytes = b""
+    body: Value = None
+
+
+class RunState(enum.StrEnum):
+    """`growing`: a living process writes it. `interrupted`: its writer died without an end."""
+
+    GROWING = "growing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class StreamInfo(msgspec.Struct, frozen=True):
+    """One writing process of a run: `process` is the lane it runs as ("main" for the first)."""
+
+    id: int
+    process: str
+    events: int
+
+
+class RunInfo(msgspec.Struct, frozen=True):
+    """One row of `lockstep runs`. `size` in bytes as stored, `started` in ns since the epoch."""
+
+    id: int
+    name: str
+    state: RunState
+    started: int
+    steps: int
+    size: int
+    incomplete: int  # faults of ours while recording; 0 when none
+    streams: tuple[StreamInfo, ...]

@@ -1,0 +1,1 @@
+"""A live run: the engine that decides, lanes, the gate, and the session that drives them."""
