@@ -1,0 +1,253 @@
+"""Exceptions as inert data: what a caller can see of one, without its traceback.
+
+An exception is rebuilt without running anything of the program: its class must be loaded already
+(nothing is imported), the instance is made by the built-in base's `__new__`, and `args`, attributes,
+C-level members (`errno`, `filename`, …), cause and context are put back. A constructor could not be
+used anyway: many take other arguments than their `args` say (`RemoteDisconnected`, `IncompleteRead`,
+urllib3's and aiohttp's errors).
+
+Form: {"module", "name", "args", "members", "state", "cause", "context", "suppress"}. In `args`,
+`members` and `state` a value is a scalar, or a one-entry dict that says what it is: {"tuple": […]},
+{"list": […]}, {"dict": [[k, v], …]}, {"exception": form}, {"same": n} for the n-th exception met
+(counted from the outermost, 0), {"live": "module.Class"} for an object that only existed then.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from types import MemberDescriptorType
+from typing import Any, NoReturn
+
+from lockstep.errors import Code, LockstepError
+from lockstep.log.model import Value
+from lockstep.session import current
+
+_DEPTH = 24  # of nesting; deeper causes and containers are left out
+_VALUES = 20_000  # in one exception: `AttributeError.obj` may be the program's whole data
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own static classes
+_SCALARS = (bool, int, float, str, bytes)
+_CONTAINERS = (tuple, list, dict)
+# Set from `args` by the group's own `__new__`, and read-only.
+_GROUP_MEMBERS = frozenset({"message", "exceptions"})
+
+
+class Absent:
+    """Stands for a live object (a connection, a response) that a recorded exception held.
+
+    Its class is all that is known: in a replay, using it is a divergence and not a made-up answer.
+    """
+
+    __slots__ = ("_class",)
+
+    def __init__(self, name: str) -> None:
+        self._class = name
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if not name.startswith("__"):
+            session = current.session
+            if session is not None and not session.recording:
+                session.diverge(Code.UNSERVABLE, f"a recorded exception held a live {self._class}; .{name} is unknown")
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return f"<{self._class} of the recorded run>"
+
+
+def encode(error: BaseException) -> Value:
+    """The exception as data. Never raises for what an exception may hold; live objects become markers."""
+    return _Encoder().exception(error, 0)
+
+
+def decode(value: Value, live: Mapping[str, object] | None = None) -> BaseException:
+    """Rebuilds an encoded exception, without a traceback.
+
+    `live` gives present objects for markers, by class (`aiohttp.client_reqrep.ConnectionKey`).
+    Raises LockstepError LS110 where the class is not loaded here or cannot be made.
+    """
+    return _Decoder(live or {}).exception(value)
+
+
+def revive(value: Value, call: Any = None, live: Mapping[str, object] | None = None) -> BaseException:
+    """`decode` for taps in a replay: what cannot be rebuilt is the session's divergence LS110."""
+    try:
+        return decode(value, live)
+    except LockstepError as problem:
+        session = current.session
+        if session is None:
+            raise
+        session.diverge(problem.code, problem.message, call=call)
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self._kept: list[BaseException] = []  # so that no id is used twice
+        self._left = _VALUES
+
+    def exception(self, error: BaseException, depth: int) -> Value:
+        self._seen[id(error)] = len(self._seen)
+        self._kept.append(error)
+        cls = type(error)
+        form: dict[str, Value] = {"module": cls.__module__, "name": cls.__qualname__}
+        form["args"] = [self.value(item, depth + 1) for item in error.args]
+        members = {name: self.value(item, depth + 1) for name, item in _members(error)}
+        if members:
+            form["members"] = members
+        state = {str(name): self.value(item, depth + 1) for name, item in vars(error).items()}
+        if state:
+            form["state"] = state
+        for name, other in (("cause", error.__cause__), ("context", error.__context__)):
+            if other is not None and depth < _DEPTH:
+                form[name] = self.value(other, depth + 1)
+        if error.__suppress_context__:
+            form["suppress"] = True
+        return form
+
+    def value(self, item: object, depth: int) -> Value:
+        if item is None:
+            return None
+        for scalar in _SCALARS:
+            # Subclasses (an IntEnum, a str with extras) are kept as what they are made of.
+            if isinstance(item, scalar):
+                plain: Value = item if type(item) is scalar else scalar(item)  # type: ignore[arg-type]
+                return plain
+        if isinstance(item, BaseException):
+            known = self._seen.get(id(item))
+            if known is not None:
+                return {"same": known}
+            if depth < _DEPTH:
+                return {"exception": self.exception(item, depth)}
+        elif depth < _DEPTH and type(item) in _CONTAINERS and len(item) < self._left:  # type: ignore[arg-type]
+            self._left -= len(item)  # type: ignore[arg-type]
+            if type(item) is tuple:
+                return {"tuple": [self.value(inner, depth + 1) for inner in item]}
+            if type(item) is list:
+                return {"list": [self.value(inner, depth + 1) for inner in item]}
+            if type(item) is dict:
+                return {"dict": [[self.value(k, depth + 1), self.value(v, depth + 1)] for k, v in item.items()]}
+        return {"live": f"{type(item).__module__}.{type(item).__qualname__}"}
+
+
+class _Decoder:
+    def __init__(self, live: Mapping[str, object]) -> None:
+        self._live = live
+        self._made: list[BaseException] = []
+
+    def exception(self, form: Any) -> BaseException:
+        if not isinstance(form, dict):
+            raise LockstepError(Code.UNSERVABLE, "the recorded exception is damaged")
+        cls = _class(form["module"], form["name"])
+        number = len(self._made)
+        if issubclass(cls, BaseExceptionGroup):
+            error = self._group(cls, form, number)
+        else:
+            error = _blank(cls)
+            self._made.append(error)
+            error.args = tuple(self.value(item) for item in form["args"])
+        for name, item in form.get("members", {}).items():
+            try:
+                setattr(error, name, self.value(item))
+            except (AttributeError, TypeError) as problem:
+                raise LockstepError(Code.UNSERVABLE, f"{_named(form)}.{name} cannot be put back: {problem}") from None
+        for name, item in form.get("state", {}).items():
+            error.__dict__[name] = self.value(item)
+        cause, context = self.value(form.get("cause")), self.value(form.get("context"))
+        error.__cause__ = cause if isinstance(cause, BaseException) else None
+        error.__context__ = context if isinstance(context, BaseException) else None
+        error.__suppress_context__ = bool(form.get("suppress"))
+        return error
+
+    def _group(self, cls: type[BaseExceptionGroup[Any]], form: dict[str, Any], number: int) -> BaseException:
+        # A group is made from its members, which therefore come first; it holds its number meanwhile.
+        self._made.append(BaseException())
+        message, inner = (self.value(item) for item in form["args"])
+        error = BaseExceptionGroup.__new__(cls, message, inner)
+        self._made[number] = error
+        return error
+
+    def value(self, item: Any) -> Any:
+        if not isinstance(item, dict):
+            return item
+        ((what, inner),) = item.items()
+        match what:
+            case "tuple":
+                return tuple(self.value(each) for each in inner)
+            case "list":
+                return [self.value(each) for each in inner]
+            case "dict":
+                return {self.value(key): self.value(each) for key, each in inner}
+            case "exception":
+                return self.exception(inner)
+            case "same":
+                return self._made[inner]
+            case _:
+                return self._live[inner] if inner in self._live else Absent(inner)
+
+
+def _members(error: BaseException) -> Iterator[tuple[str, object]]:
+    """C-level fields and slots that are set: `errno`, `filename`, `code`, `value`, `start`, …"""
+    group = isinstance(error, BaseExceptionGroup)
+    seen: set[str] = set()
+    for cls in type(error).__mro__:
+        for name, field in vars(cls).items():
+            if type(field) is not MemberDescriptorType or name.startswith("__") or name in seen:
+                continue
+            seen.add(name)
+            if group and name in _GROUP_MEMBERS:
+                continue
+            try:
+                found = field.__get__(error)
+            except AttributeError:
+                continue
+            if found is not None:
+                yield name, found
+
+
+def _blank(cls: type[BaseException]) -> BaseException:
+    """An instance that no code of the program has touched."""
+    for base in cls.__mro__:
+        if "__new__" in vars(base) and not base.__flags__ & _HEAP_TYPE:
+            try:
+                made: BaseException = base.__new__(cls)  # type: ignore[call-overload]
+            except TypeError as problem:
+                raise LockstepError(
+                    Code.UNSERVABLE, f"{cls.__module__}.{cls.__qualname__} cannot be rebuilt: {problem}"
+                ) from None
+            return made
+    raise LockstepError(Code.UNSERVABLE, f"{cls.__module__}.{cls.__qualname__} has no built-in base")
+
+
+def _class(module: str, name: str) -> type[BaseException]:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = None if found is None else vars(found).get(part)
+    if _is(found, module, name):
+        return found  # type: ignore[no-any-return]
+    # Not reachable by its name (made in a function, renamed by its package): among all that are loaded.
+    loaded = [cls for cls in _subclasses(BaseException) if _is(cls, module, name)]
+    if len(loaded) != 1:
+        why = "is not loaded here" if not loaded else "is ambiguous: several classes have this name"
+        raise LockstepError(Code.UNSERVABLE, f"the recorded exception {module}.{name} {why}")
+    return loaded[0]
+
+
+def _is(found: object, module: str, name: str) -> bool:
+    return (
+        isinstance(found, type)
+        and issubclass(found, BaseException)
+        and found.__module__ == module
+        and found.__qualname__ == name
+    )
+
+
+def _subclasses(cls: type[BaseException]) -> set[type[BaseException]]:
+    found = {cls}
+    for child in type.__subclasses__(cls):
+        if child not in found:
+            found |= _subclasses(child)
+    return found
+
+
+def _named(form: dict[str, Any]) -> str:
+    return f"{form.get('module')}.{form.get('name')}"
