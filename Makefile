@@ -1,0 +1,48 @@
+# Every target makes the environments it needs, and makes them again when what they are made from changes.
+# `make PYTHON=/path/to/python` says which interpreter to build them with.
+
+.PHONY: help demo test test-main test-openai2 test-oldest check bench constraints clean
+
+help:
+	@echo "make demo    record, replay and verify a support agent, without a key or a network"
+	@echo "make test    all tests: newest and oldest clients, both generations of the OpenAI SDK"
+	@echo "make check   style and types"
+	@echo "make bench   measurements, and the long version of the randomized tests"
+	@echo "make clean   remove what the others made"
+
+demo:
+	@.ci/environment demo
+	@.venv-demo/bin/python examples/demo.py
+
+test: test-main test-openai2 test-oldest
+
+test-main:
+	@.ci/environment main
+	.venv/bin/python -m pytest $(ARGS)
+
+test-openai2:
+	@.ci/environment openai2
+	.venv-openai2/bin/python -m pytest tests/taps tests/testing $(ARGS)
+
+test-oldest:
+	@.ci/environment oldest
+	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session $(ARGS)
+
+check:
+	@.ci/environment main
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench:
+	@.ci/environment main
+	.venv/bin/python -m bench $(ARGS)
+
+# Resolves the pins anew; to be followed by `make test`.
+constraints:
+	@.ci/environment main
+	.ci/constraints
+
+clean:
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache dist build
+	find core tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} +
