@@ -1,3 +1,4 @@
+# ruff: noqa: BLE001 (the programs live with failures, as agents do)
 """Runs asyncio programs: each construct as people write it, with a real `httpx.AsyncClient`."""
 
 from __future__ import annotations
@@ -351,8 +352,7 @@ async def _callback(world: World, node: Node) -> Any:
 
     def then(task: asyncio.Task[Any]) -> None:
         world.say(f"{node.label} called back, cancelled {task.cancelled()}")
-        for _ in range(node.args["size"]):
-            begun.append(world.loop.create_task(attempt(world, child)))
+        begun.extend(world.loop.create_task(attempt(world, child)) for _ in range(node.args["size"]))
 
     task = asyncio.create_task(attempt(world, child))
     task.add_done_callback(then)

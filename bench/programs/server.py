@@ -63,11 +63,15 @@ class _Connection(asyncio.Protocol):
         parts = urllib.parse.urlsplit(target)
         space, _, action = parts.path.strip("/").rpartition("/")
         if action == "hits":
-            return self._send(_plain(200, str(self._arrivals[space])))
-        if action == "reset":
+            self._send(_plain(200, str(self._arrivals[space])))
+        elif action == "reset":
             del self._arrivals[space]
-            return self._send(_plain(200, "0"))
-        query = dict(urllib.parse.parse_qsl(parts.query))
+            self._send(_plain(200, "0"))
+        else:
+            self._answer(space, action, parts.query)
+
+    def _answer(self, space: str, action: str, asked: str) -> None:
+        query = dict(urllib.parse.parse_qsl(asked))
         self._arrivals[space] += 1
         number = self._arrivals[space]
         latency = query.get("latency", "continuous")
@@ -83,7 +87,8 @@ class _Connection(asyncio.Protocol):
 
     def _stream(self, number: int, latency: str, fails: bool) -> None:
         if fails and self._chance.random() < 0.3:
-            return self._send(_plain(500, f"s-{number}"))
+            self._send(_plain(500, f"s-{number}"))
+            return
         lines = self._chance.randint(2, 4)
         broken = self._chance.randint(1, lines) if fails else 0
         self._send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -91,9 +96,11 @@ class _Connection(asyncio.Protocol):
 
     def _chunk(self, number: int, line: int, lines: int, broken: int, latency: str) -> None:
         if line == broken:
-            return self._drop()
+            self._drop()
+            return
         if line > lines:
-            return self._send(b"0\r\n\r\n")
+            self._send(b"0\r\n\r\n")
+            return
         text = f"s-{number}.{line}\n".encode()
         self._send(b"%x\r\n%s\r\n" % (len(text), text))
         delay = _delay(latency, self._loop.time(), self._chance)
