@@ -14,6 +14,7 @@ import urllib.request
 
 import httpx
 import pytest
+
 from lockstep.session import lanes
 from lockstep.testing import Answer, Provider, Request
 

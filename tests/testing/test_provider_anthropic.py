@@ -5,6 +5,7 @@ import asyncio
 import anthropic
 import pytest
 from anthropic.types import Message
+
 from lockstep.testing import Answer, Provider, ToolCall
 
 ASK = {"model": "claude-test", "max_tokens": 100, "messages": [{"role": "user", "content": "hello there"}]}

@@ -5,9 +5,10 @@ import json
 
 import openai
 import pytest
-from lockstep.testing import Answer, Provider, ToolCall
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
+
+from lockstep.testing import Answer, Provider, ToolCall
 
 HELLO = [{"role": "user", "content": "hello there"}]
 TOOLS = [{"type": "function", "function": {"name": "get_order", "parameters": {"type": "object", "properties": {}}}}]

@@ -16,6 +16,7 @@ from http import HTTPStatus
 from typing import BinaryIO
 
 import msgspec
+
 from lockstep.session import lanes
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
+
 from lockstep.testing.answers import Request, encode
 
 type Headers = tuple[tuple[str, str], ...]
