@@ -50,7 +50,7 @@ class Provider:
         self.url = ""
         self._model_calls = 0
         # Ours, also when it is made in the middle of a session that watches the program's locks.
-        self._lock = lanes.outside(True, threading.Lock)()
+        self._lock = lanes.ours(threading.Lock)()
         self._server = Server(self._respond, port)
 
     @property

@@ -60,11 +60,11 @@ class Server:
 
     def start(self) -> int:
         """Listens and returns the port."""
-        return lanes.outside(True, self._start)()
+        return lanes.ours(self._start)()
 
     def stop(self) -> None:
         """Ends every connection, also one in the middle of an answer, and frees the port."""
-        lanes.outside(True, self._stop)()
+        lanes.ours(self._stop)()
 
     def _start(self) -> int:
         self._lock = threading.Lock()
@@ -121,7 +121,7 @@ class Server:
     def _answer(self, raw: Raw, connection: socket.socket) -> bool:
         try:
             reply = self._respond(raw)
-        except Exception as error:  # noqa: BLE001 - kept in `errors`, raised by `stop`
+        except Exception as error:
             self.errors.append(error)
             reply = Reply(500, (("content-type", "text/plain"),), f"the test's script failed: {error!r}".encode())
         keep = _header(raw, "connection").lower() != "close"
@@ -170,9 +170,7 @@ class Server:
 
 
 def _spawn(function: Callable[[socket.socket], None], connection: socket.socket) -> threading.Thread:
-    thread = threading.Thread(
-        target=lanes.outside(True, function), args=(connection,), name="lockstep-provider", daemon=True
-    )
+    thread = threading.Thread(target=lanes.ours(function), args=(connection,), name="lockstep-provider", daemon=True)
     thread.start()
     return thread
 

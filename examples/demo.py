@@ -1,0 +1,113 @@
+"""What `make demo` shows: a support agent is recorded, and the recording is replayed, proved and read.
+
+Every step says what it expects. The first one that turns out otherwise ends the demonstration with
+exit status 1.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+AGENT = Path(__file__).parent / "support_agent"
+BIN = Path(sys.executable).parent
+BOLD, GREEN, RED, PLAIN = ("\x1b[1m", "\x1b[32m", "\x1b[31m", "\x1b[0m") if sys.stdout.isatty() else ("",) * 4
+
+
+def main() -> None:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="lockstep-demo-") as place:
+        os.environ["LOCKSTEP_STORE"] = str(Path(place) / "store.db")
+        os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+        show_all()
+    title(f"Done in {time.monotonic() - began:.0f} s: everything was as expected.")
+
+
+def show_all() -> None:
+    title("1. Record a support agent on the OpenAI SDK, against a model provider on loopback")
+    with model_provider() as url:
+        os.environ |= {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "sk-demonstration-only"}
+        recorded = run("lockstep", "record", "--run", "refund", "--", "python", "support_agent.py", "--ticket", "4711")
+    expect("the agent refunded the customer", "Refunded 40.00" in recorded)
+
+    title("2. Stop the provider, and replay: no model, no network, nothing is paid")
+    expect("nobody answers at the provider's address any more", not answers(url))
+    replayed = run("lockstep", "replay", "refund")
+    expect("the replay printed the same, times and ids included", replayed == recorded)
+
+    title("3. Prove it: twenty replays, each in a process of its own")
+    run("lockstep", "verify", "refund", "--times", "20")
+
+    title("4. Read it")
+    run("lockstep", "runs")
+    run("lockstep", "log", "refund")
+    run("lockstep", "show", address_of("issue_refund"))
+
+    title("5. Change the agent, and let the recording catch it")
+    changed = ("python", "support_agent.py", "--ticket", "4711", "--policy", "generous")
+    run("lockstep", "replay", "refund", "--", *changed, status=1, find=("LS101", "messages[0].content", "500.00"))
+
+
+@contextmanager
+def model_provider() -> Iterator[str]:
+    """The address of a provider in a process of its own."""
+    command = (sys.executable, "-m", "lockstep.testing.provider", "--script", f"{AGENT / 'scripted_model.py'}:answer")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def answers(url: str) -> bool:
+    address = urlsplit(url)
+    with socket.socket() as probe:
+        return probe.connect_ex((address.hostname, address.port)) == 0
+
+
+def run(*command: str, status: int = 0, find: Sequence[str] = ()) -> str:
+    """Shows a command and what it prints; it must end with `status` and its report must have the words
+    in `find`. Returns its stdout."""
+    print(f"\n{BOLD}$ {' '.join(command)}{PLAIN}", flush=True)
+    width = {"COLUMNS": os.environ.get("COLUMNS", "120")}
+    done = subprocess.run(command, cwd=AGENT, env=os.environ | width, capture_output=True, text=True, check=False)
+    print(done.stdout + done.stderr, end="", flush=True)
+    expect(f"exit status {status}", done.returncode == status, quiet=status == 0)
+    for words in find:
+        expect(f"the report says {words}", words in done.stderr)
+    return done.stdout
+
+
+def address_of(name: str) -> str:
+    """Where the recording has the effect of that name."""
+    log = subprocess.run(("lockstep", "log", "refund", "--json"), cwd=AGENT, capture_output=True, text=True, check=True)
+    for step in json.loads(log.stdout)["steps"]:
+        for effect in step["effects"]:
+            if effect["name"] == name:
+                return str(effect["address"])
+    expect(f"the recording has {name}", False)
+    raise AssertionError
+
+
+def title(text: str) -> None:
+    print(f"\n{BOLD}{text}{PLAIN}", flush=True)
+
+
+def expect(what: str, held: bool, quiet: bool = False) -> None:
+    if not held:
+        print(f"{RED}✗ expected: {what}{PLAIN}", flush=True)
+        sys.exit(1)
+    if not quiet:
+        print(f"{GREEN}✓ {what}{PLAIN}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
