@@ -19,14 +19,14 @@ class Kind(enum.IntEnum):
     """What an event says. The comment gives the fields used beside `kind`, `pos`, `at` and `lane`."""
 
     START = 1  # the stream's first event. body: what the process is (see `session.session.start_body`)
-    LANE = 2  # a lane began. name: the lane; body: {"strand": lane of its thread}
+    LANE = 2  # a lane began. name: the lane; lane: its parent; what: the strand (lane of its thread)
     BEGIN = 3  # an effect was asked for. what: its kind (model, tool, http, …), name, key: match key, of: enclosing
     #            effect's pos or 0; body: {"request": …, "site": "file:line in function", "reads": {source: count}}
     PART = 4  # a piece of an outcome reached the program (response head, chunk). of: its BEGIN; body: the piece
     END = 5  # an effect ended. of: its BEGIN; what: a `Status`; body: value, or encoded error
     CAUSE = 6  # something outside moved the program: what: timer, sleep, wake, wait; name: its number in the lane
     READS = 7  # clock reads, batched. what: source; body: {"first": index, "values": packed deltas}
-    LOCK = 8  # turns of a lock. name: the lock; lane: the strand; body: number of turns in a row
+    LOCK = 8  # turns of a lock. name: the lock; lane: the strand; of: how many turns in a row
     OUTPUT = 9  # what the program printed. what: stdout; body: text or bytes
     STEP = 10  # a native checkpoint or a named step. name: label; body: state or None
     FINISH = 11  # the stream's last event. what: complete | failed; body: {"exit", "error", "digest", "reads", …}

@@ -1,4 +1,37 @@
 """Taps: one module per source of non-determinism in any Python program.
 
-Each has `install()` (patch once, inert without a session), `start(session)` and `stop(session)`.
+Each has `install()` (patch once, inert without a session), `start(session, facts) -> facts` and
+`stop(session)`. Facts are what a replay must know before the program runs: given by the recording's
+`start` (which gets None) and handed to the replay's.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from lockstep.log.model import Value
+
+# In the order of starting; stopped in reverse. Threads and loops first: they name the lanes.
+TAPS = ("threads", "loops", "clock", "entropy", "http")
+
+
+def install() -> None:
+    """Installs every tap. Inert, and cheap, until a session starts."""
+    for name in TAPS:
+        import_module(f"lockstep.taps.{name}").install()
+
+
+def start(session: Any, facts: dict[str, Value] | None = None) -> dict[str, Value]:
+    """Starts every tap for a session; returns what a replay must know."""
+    install()
+    found: dict[str, Value] = {}
+    for name in TAPS:
+        found[name] = import_module(f"lockstep.taps.{name}").start(session, (facts or {}).get(name))
+    return found
+
+
+def stop(session: Any) -> None:
+    """Makes every tap inert again."""
+    for name in reversed(TAPS):
+        import_module(f"lockstep.taps.{name}").stop(session)

@@ -1,0 +1,312 @@
+"""The two implementations of `Call`: one that records a live effect, one that serves a recorded one."""
+
+from __future__ import annotations
+
+from contextvars import Token
+from hashlib import blake2b
+from typing import Any
+
+from lockstep.errors import Code
+from lockstep.log import canonical
+from lockstep.log.model import Kind, Status, Value
+from lockstep.session import exceptions, reads, sites
+from lockstep.session.call import Piece
+from lockstep.session.gate import Stopped
+from lockstep.session.lanes import INSIDE, Lane
+from lockstep.session.tape import Recorded, Slot
+from lockstep.session.ticks import here
+
+
+class Handed:
+    """What one effect handed to the program so far, as a digest. Pieces of bytes are one text: how a
+    network cut them up is not part of it."""
+
+    __slots__ = ("key", "pos", "_hash")
+
+    def __init__(self, key: bytes, pos: int) -> None:
+        self.key = key
+        self.pos = pos
+        self._hash = blake2b(digest_size=16, person=b"lockstep outcome")
+
+    def add(self, value: Value) -> None:
+        if isinstance(value, bytes):
+            self._hash.update(value)
+        else:
+            self._hash.update(canonical.digest(value))
+
+    def end(self, status: str, value: Value) -> None:
+        # A stream that was closed and one that was left open got the same answer.
+        if status != Status.CLOSED:
+            self._hash.update(b"\0" + status.encode())
+            if value is not None:
+                self._hash.update(canonical.digest(value))
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+class _Within:
+    """Sets whose code is running for the length of a block."""
+
+    __slots__ = ("_token", "_value")
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._token: Token[Any] | None = None
+
+    def __enter__(self) -> None:
+        self._token = INSIDE.set(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            INSIDE.reset(token)
+
+
+class Ignored:
+    """A call made by our own code: nothing is recorded."""
+
+    live = True
+    nested = True
+    __slots__ = ()
+
+    def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
+        pass
+
+    def inside(self) -> _Within:
+        return _Within(True)
+
+    def program(self) -> _Within:
+        return _Within(True)
+
+    def part(self, value: Value) -> None:
+        pass
+
+    def end(self, status: str, value: Any = None) -> None:
+        pass
+
+    def take(self) -> Piece:
+        raise RuntimeError("an unrecorded call has nothing to serve")
+
+    async def atake(self) -> Piece:
+        return self.take()
+
+
+class LiveCall:
+    """An effect that runs for real and is recorded. Faults of ours never reach the program."""
+
+    live = True
+    __slots__ = ("_ended", "_handed", "_kind", "_parent", "_serial", "lane", "name", "nested", "pos", "session")
+
+    def __init__(self, session: Any, lane: Lane, kind: str, parent: Any) -> None:
+        self.session = session
+        self.lane = lane
+        self.name = ""
+        self.nested = parent is not None
+        self.pos = 0
+        self._kind = kind
+        self._parent = parent
+        self._ended = False
+        self._handed: Handed | None = None
+        ticks = here()
+        self._serial = ticks.serial if ticks is not None else 0
+
+    def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
+        if self.pos:
+            return
+        session = self.session
+        self.name = name
+        self.pos = session.position()
+        try:
+            if kind is not None:
+                self._kind = kind
+            digest = canonical.key(self._kind, name, key)
+            self._handed = Handed(digest, self.pos)
+            body: dict[str, Value] = {"request": request, "site": sites.site(2)}
+            of = 0
+            if self.nested:
+                of = self._parent.pos
+            else:
+                counts = reads.flush(self.lane)
+                if counts:
+                    body["reads"] = dict(counts)
+                session.log_of(self.lane).append(self._handed)
+                session.count(self._kind)
+            session.emit(
+                Kind.BEGIN, self.lane.name, self.pos, what=self._kind, name=name, of=of, key=digest, body=body
+            )  # fmt: skip
+        except Exception as error:
+            session.fault(f"begin of {self._kind} {name}", error)
+
+    def inside(self) -> _Within:
+        ticks = here()
+        self._serial = ticks.serial if ticks is not None else 0
+        return _Within(self)
+
+    def program(self) -> _Within:
+        return _Within(self._parent)
+
+    def part(self, value: Value) -> None:
+        if self._ended or not self.pos:
+            return
+        session = self.session
+        pos, tick = session.position(), self._tick()
+        try:
+            if self._handed is not None:
+                self._handed.add(value)
+            session.emit(Kind.PART, self.lane.name, pos, of=self.pos, tick=tick, body=value)
+        except Exception as error:
+            session.fault(f"part of {self._kind} {self.name}", error)
+
+    def end(self, status: str, value: Any = None) -> None:
+        if self._ended or not self.pos:
+            return
+        self._ended = True
+        session = self.session
+        pos, tick = session.position(), self._tick()
+        try:
+            body: Value = exceptions.encode(value) if status == Status.ERROR else value
+            key = b""
+            if self._handed is not None:
+                self._handed.end(status, body)
+                key = self._handed.digest()
+            session.emit(Kind.END, self.lane.name, pos, what=status, of=self.pos, tick=tick, key=key, body=body)
+        except Exception as error:
+            session.fault(f"end of {self._kind} {self.name}", error)
+
+    def take(self) -> Piece:
+        raise RuntimeError("a live call has nothing to serve")
+
+    async def atake(self) -> Piece:
+        return self.take()
+
+    def _tick(self) -> int:
+        ticks = here()
+        if ticks is None or not ticks.running or ticks.serial == self._serial:
+            return -1
+        return ticks.count
+
+
+class ServedCall:
+    """A recorded effect that is handed out again."""
+
+    live = False
+    nested = False
+    __slots__ = ("_closed", "_handed", "_index", "_kind", "_recorded", "lane", "name", "pos", "session")
+
+    def __init__(self, session: Any, lane: Lane, kind: str) -> None:
+        self.session = session
+        self.lane = lane
+        self.name = ""
+        self.pos = 0
+        self._kind = kind
+        self._recorded: Recorded | None = None
+        self._handed: Handed | None = None
+        self._index = 0
+        self._closed = False
+
+    def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
+        if kind is not None:
+            self._kind = kind
+        self.name = name
+        digest = canonical.key(self._kind, name, key)
+        # None: past the cut of an interrupted recording, where nothing will ever be handed out.
+        recorded = self.session.match(self.lane, self._kind, name, digest, request)
+        self._recorded = recorded
+        if recorded is None:
+            return
+        self.pos = recorded.begin.pos
+        self._handed = Handed(digest, self.pos)
+        self.session.log_of(self.lane).append(self._handed)
+        self.session.count(self._kind)
+        self._wait(recorded.slot)
+
+    def inside(self) -> _Within:
+        return _Within(None)
+
+    def program(self) -> _Within:
+        return _Within(None)
+
+    def part(self, value: Value) -> None:
+        pass
+
+    def end(self, status: str, value: Any = None) -> None:
+        self._closed = True
+
+    def take(self) -> Piece:
+        """The next piece, when its turn comes. Divergence, Cut."""
+        found = self._next()
+        if found is None:
+            return self._never()
+        seq, event, slot = found
+        if slot is not None:
+            self._wait(slot)
+        return self._hand(seq, event)
+
+    async def atake(self) -> Piece:
+        """As `take`, for tasks: suspends exactly where the recording suspended."""
+        found = self._next()
+        ticks = here()
+        if found is None:
+            if ticks is None:
+                return self._never()
+            from lockstep.session import suspend
+
+            await suspend.forever(self, ticks)
+        seq, event, slot = found
+        if slot is None or slot.tick < 0 or ticks is None:
+            self._wait(slot)
+        else:
+            # Here, since asyncio costs 60 ms to import and sync programs never need it.
+            from lockstep.session import suspend
+
+            if event.what == Status.CANCELLED:
+                self._finish(Status.CANCELLED, None)
+            await suspend.until(self, slot, event.what == Status.CANCELLED, ticks)
+        return self._hand(seq, event)
+
+    def _never(self) -> Piece:
+        # The recording has nothing more of this answer, and no end of it either.
+        if not self.session.interrupted and self.lane.strand is self.session.root and self._index:
+            return Piece(None, Status.CLOSED)
+        self.session.never(self.lane, self._kind)
+        raise AssertionError("unreachable")
+
+    def _next(self) -> tuple[int, Any, Slot | None] | None:
+        recorded = self._recorded
+        if recorded is None:
+            return None
+        if self._index < len(recorded.pieces):
+            found = recorded.pieces[self._index]
+            self._index += 1
+            return found
+        if recorded.ended:
+            return recorded.pieces[-1]
+        return None
+
+    def _hand(self, seq: int, event: Any) -> Piece:
+        if event.kind is Kind.PART:
+            value = self.session.tape.body(seq)
+            if self._handed is not None:
+                self._handed.add(value)
+            return Piece(value)
+        status = Status(event.what)
+        value = self.session.tape.body(seq) if status in (Status.OK, Status.ERROR) else None
+        self._finish(status, value)
+        recorded = self._recorded
+        if recorded is not None and recorded.output:
+            self.session.replay_output(recorded)
+        return Piece(value, status)
+
+    def _finish(self, status: Status, value: Value) -> None:
+        if not self._closed and self._handed is not None:
+            self._closed = True
+            self._handed.end(status, value)
+
+    def _wait(self, slot: Slot | None) -> None:
+        if slot is None:
+            return
+        try:
+            self.session.gate.wait(slot)
+        except Stopped:
+            self.session.raise_latched()

@@ -1,0 +1,176 @@
+"""The gate: what came from outside comes back at the same moment of the program.
+
+A recording is one total order of slots (calls asked for, answers handed out, timers fired, …). In
+a replay a slot may happen when all slots before it have. How a strand waits for its turn:
+
+* sync code blocks its thread in `wait`;
+* a task parks a release (`park`) and is resumed by its loop's `Ticks` when the loop has run as
+  many of the program's own callbacks as it had when the answer came in the recording.
+
+Slots of one strand are in program order already, so a strand never waits for itself: if the head
+is another slot of the same strand, the program has changed its order there, and the matcher (which
+looks inside lanes) is the one to say so.
+"""
+
+from __future__ import annotations
+
+import _thread
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lockstep.session.tape import Slot
+
+_allocate = _thread.allocate_lock
+_monotonic = time.monotonic
+_sleep = time.sleep
+
+
+class Stopped(Exception):
+    """Internal: the session has latched a divergence or a cut; the waiter must raise it."""
+
+
+class Gate:
+    """The total order of one replayed process. Thread-safe.
+
+    speed     0: no pacing; else recorded time divided by it, by absolute deadlines
+    progress  grows with everything that moves: the watchdog looks at it
+    """
+
+    def __init__(self, slots: list[Slot], speed: float) -> None:
+        self._slots = slots
+        self._done = bytearray(len(slots))
+        self._head = 0
+        self._lock = _allocate()
+        self._waiting: dict[str, tuple[int, Any]] = {}  # strand -> (slot index, lock that it sleeps on)
+        self._loops: dict[str, Callable[[], None]] = {}  # strand -> wakes its loop
+        self._ending: list[Any] = []
+        self._resting: list[Any] = []
+        self._speed = speed
+        self._started = _monotonic()
+        self.progress = 0
+        self.stopped = False
+
+    def head(self) -> Slot | None:
+        """The first slot that has not happened, None when all have."""
+        index = self._head
+        return self._slots[index] if index < len(self._slots) else None
+
+    def slots_of(self, strand: str) -> list[Slot]:
+        return [slot for slot in self._slots if slot.strand == strand]
+
+    def done(self, slot: Slot) -> bool:
+        return bool(self._done[slot.index])
+
+    def perform(self, slot: Slot) -> None:
+        """Says that the slot has happened."""
+        with self._lock:
+            self._perform(slot)
+
+    def wait(self, slot: Slot, perform: bool = True) -> None:
+        """Blocks this thread until the slot's turn, then performs it (or leaves that to the caller).
+        Raises Stopped."""
+        self._pace(slot)
+        while True:
+            with self._lock:
+                if self.stopped:
+                    raise Stopped
+                head = self.head()
+                if head is None or head.index >= slot.index or head.strand == slot.strand:
+                    if perform:
+                        self._perform(slot)
+                    return
+                sleeper = _allocate()
+                sleeper.acquire()
+                self._waiting[slot.strand] = (slot.index, sleeper)
+            sleeper.acquire()
+
+    def wait_all(self) -> None:
+        """Blocks until every recorded slot has happened (the cut of an interrupted run). Raises Stopped."""
+        with self._lock:
+            if self._head >= len(self._slots) or self.stopped:
+                return
+            sleeper = _allocate()
+            sleeper.acquire()
+            self._ending.append(sleeper)
+        sleeper.acquire()
+
+    def wait_stop(self) -> None:
+        """Blocks until the session stops: for a strand that has nothing more to get."""
+        with self._lock:
+            if self.stopped:
+                return
+            sleeper = _allocate()
+            sleeper.acquire()
+            self._resting.append(sleeper)
+        sleeper.acquire()
+
+    def ready(self, slot: Slot) -> bool:
+        """Whether it is the slot's turn (its own strand aside)."""
+        head = self.head()
+        return head is None or head.index >= slot.index
+
+    def attach(self, strand: str, poke: Callable[[], None]) -> None:
+        """Names the loop that runs on a strand: `poke` wakes it when its turn comes."""
+        with self._lock:
+            self._loops[strand] = poke
+
+    def detach(self, strand: str) -> None:
+        with self._lock:
+            self._loops.pop(strand, None)
+
+    def blocked(self) -> bool:
+        """Whether some strand waits for its turn."""
+        return bool(self._waiting or self._ending or self._loops)
+
+    def stop(self) -> None:
+        """Releases every waiter; each finds the latch."""
+        with self._lock:
+            self.stopped = True
+            self._release_all()
+            for sleeper in self._resting:
+                sleeper.release()
+            self._resting.clear()
+
+    def due(self, slot: Slot) -> float:
+        """Seconds until the slot's recorded time at the replay's speed; 0 without pacing."""
+        if not self._speed:
+            return 0.0
+        return max(0.0, self._started + slot.at / 1e9 / self._speed - _monotonic())
+
+    def _pace(self, slot: Slot) -> None:
+        if self._speed:
+            delay = self.due(slot)
+            if delay > 0:
+                _sleep(delay)
+
+    def _perform(self, slot: Slot) -> None:
+        self.progress += 1
+        self._done[slot.index] = 1
+        if slot.index != self._head:
+            return
+        done, size, head = self._done, len(self._slots), self._head
+        while head < size and done[head]:
+            head += 1
+        self._head = head
+        if head == size:
+            self._release_all()
+            return
+        strand = self._slots[head].strand
+        waiting = self._waiting.get(strand)
+        if waiting is not None:
+            del self._waiting[strand]
+            waiting[1].release()
+        poke = self._loops.get(strand)
+        if poke is not None and strand != slot.strand:
+            poke()
+
+    def _release_all(self) -> None:
+        for _, sleeper in self._waiting.values():
+            sleeper.release()
+        self._waiting.clear()
+        for sleeper in self._ending:
+            sleeper.release()
+        self._ending.clear()
+        for poke in self._loops.values():
+            poke()

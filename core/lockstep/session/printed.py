@@ -1,0 +1,67 @@
+"""What the program printed, lane by lane: digested while recording, compared while replaying.
+
+Compared as text, whatever the pieces it is written in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+
+from lockstep.log.model import Value
+
+
+def _bytes(data: Value) -> bytes:
+    return data if isinstance(data, bytes) else str(data).encode("utf-8", "surrogatepass")
+
+
+class Printed:
+    """One channel of one lane. `expected` fetches the recorded pieces (replay), None while recording."""
+
+    def __init__(self, expected: list[Callable[[], Value]] | None, open_end: bool = False) -> None:
+        self._expected = expected
+        self._open_end = open_end  # an interrupted recording: more may follow than was stored
+        self._next = 0
+        self._buffer = b""
+        self._hash = blake2b(digest_size=16, person=b"lockstep output")
+        self.line = b""  # the present line so far, for reports
+
+    def write(self, data: str | bytes) -> tuple[str, str] | None:
+        """Takes what is printed now. Replay: (recorded, now) of the line where it differs, else None."""
+        raw = _bytes(data)
+        self._hash.update(raw)
+        if self._expected is None:
+            return None
+        while len(self._buffer) < len(raw) and self._more():
+            pass
+        expected, rest = self._buffer[: len(raw)], self._buffer[len(raw) :]
+        if expected == raw or (self._open_end and raw.startswith(expected)):
+            self._buffer = rest
+            self.line = (self.line + raw).rpartition(b"\n")[2]
+            return None
+        # The recorded line to its end, so that the report can show both whole.
+        while b"\n" not in self._buffer and len(self._buffer) < 1000 and self._more():
+            pass
+        same = next((i for i, (a, b) in enumerate(zip(expected, raw, strict=False)) if a != b), min(len(expected), len(raw)))
+        line = (self.line + raw[:same]).rpartition(b"\n")[2]
+        recorded = line + self._buffer[same:].partition(b"\n")[0]
+        now = line + raw[same:].partition(b"\n")[0]
+        return recorded.decode("utf-8", "replace"), now.decode("utf-8", "replace")
+
+    def left(self) -> str | None:
+        """The first recorded line that was not printed, None if all was."""
+        while not self._buffer and self._more():
+            pass
+        if not self._buffer:
+            return None
+        return (self.line + self._buffer.partition(b"\n")[0]).decode("utf-8", "replace")
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+    def _more(self) -> bool:
+        if self._expected is None or self._next >= len(self._expected):
+            return False
+        self._buffer += _bytes(self._expected[self._next]())
+        self._next += 1
+        return True

@@ -1,0 +1,319 @@
+"""Reads: values that a lane got from a clock or the like, too many and too small for an event each.
+
+    value = read(lane, "time.time", time.time_ns)
+
+Recording takes the real value and keeps it in a buffer of the lane, one per source; a full buffer,
+the lane's next call and the session's commit interval turn it into one READS event. A replay hands
+the recorded values out again in order. Sources are named as users know them (`time.time`,
+`os.urandom`); what one source hands out never depends on another's.
+
+Three kinds of source, all kept in `lane.taps` and counted there:
+
+* read    stored and served; one more or one fewer than recorded is a divergence
+* soft    stored and served, but free to differ in number (log lines, telemetry): never counted
+* drawn   derived from the run's seed, not stored: only counted (`lockstep.taps.entropy`)
+
+Values are integers of any size (a clock's are nanoseconds), so that they come back exactly.
+"""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+import operator
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, Protocol
+
+from lockstep.session.lanes import Lane
+
+FULL = 1024  # values in a buffer before its own strand makes an event of it: 3 KiB, 0.1 ms
+
+# Little-endian two's complement, by width in bytes. Other widths are legal and slower.
+_FORMATS = {1: "b", 2: "h", 4: "i", 8: "q"}
+_BIGGEST = 64  # bytes of one value: clocks take 8, a UUID 17
+
+
+def pack(values: Sequence[int]) -> bytes:
+    """Values as bytes: the first one, then the differences from each to the next.
+
+    Byte 0 is the width of the first value, byte 1 that of a difference (the widest decides), both in
+    bytes of little-endian two's complement. A tight loop's readings take 2 bytes each, others mostly
+    4; compression comes later, in the store. Varints save a quarter of that and cost five times more.
+    """
+    if not values:
+        return b"\0\0"
+    first = values[0]
+    head = _width(first, first)
+    if head > _BIGGEST:
+        raise ValueError(f"a read of more than {_BIGGEST} bytes")
+    deltas = list(map(operator.sub, values[1:], values))
+    width, rest = _pack_deltas(deltas) if deltas else (0, b"")
+    return bytes((head, width)) + first.to_bytes(head, "little", signed=True) + rest
+
+
+def _pack_deltas(deltas: list[int]) -> tuple[int, bytes]:
+    # The narrowest that takes all: a value that is too big ends an attempt, so looking costs nothing.
+    for width, form in _FORMATS.items():
+        try:
+            return width, struct.pack(f"<{len(deltas)}{form}", *deltas)
+        except struct.error:
+            continue
+    width = max(_width(min(deltas), max(deltas)), 9)
+    if width > _BIGGEST:
+        raise ValueError(f"reads that differ by more than {_BIGGEST} bytes")
+    return width, b"".join(delta.to_bytes(width, "little", signed=True) for delta in deltas)
+
+
+def unpack(packed: bytes) -> list[int]:
+    """The values that `pack` was given. ValueError for bytes that it cannot have made."""
+    if packed == b"\0\0":
+        return []
+    if len(packed) < 2:
+        raise ValueError("packed reads end in their head")
+    head, width = packed[0], packed[1]
+    rest = packed[2 + head :]
+    if not 0 < head <= _BIGGEST or width > _BIGGEST or len(packed) < 2 + head or (len(rest) % width if width else rest):
+        raise ValueError("packed reads have an impossible width")
+    first = int.from_bytes(packed[2 : 2 + head], "little", signed=True)
+    form = _FORMATS.get(width)
+    deltas: Sequence[int]
+    if form is not None:
+        deltas = struct.unpack(f"<{len(rest) // width}{form}", rest)
+    else:
+        deltas = [int.from_bytes(rest[at : at + width], "little", signed=True) for at in range(0, len(rest), width or 1)]
+    return list(itertools.accumulate(deltas, initial=first))
+
+
+def _width(low: int, high: int) -> int:
+    # x and ~x need the same room; one bit is the sign.
+    bits = max((low if low >= 0 else ~low).bit_length(), (high if high >= 0 else ~high).bit_length()) + 1
+    return (bits + 7) // 8
+
+
+class Source(Protocol):
+    """What `lane.taps` holds. `count`: how many values the lane was given, as far as it counts."""
+
+    count: int
+
+
+class Stream(Source, Protocol):
+    """A source whose values are stored."""
+
+    def next(self, real: Callable[[], int]) -> int: ...
+
+
+# Recorded sources with values that are in no event yet. Keys only: the order is that of becoming dirty.
+_dirty: dict[_Recorded, None] = {}
+
+
+class _Recorded:
+    """Takes real values and keeps them until they are flushed, by its own strand or by the writer's."""
+
+    __slots__ = ("_counted", "_first", "_lock", "_values", "lane", "name")
+
+    def __init__(self, lane: Lane, name: str, counted: bool) -> None:
+        self.lane = lane
+        self.name = name
+        self._counted = counted
+        self._first = 0
+        self._values: list[int] = []
+        self._lock = _thread.allocate_lock()
+
+    @property
+    def count(self) -> int:
+        return self._first + len(self._values) if self._counted else 0
+
+    def next(self, real: Callable[[], int]) -> int:
+        value = real()
+        values = self._values
+        values.append(value)
+        buffered = len(values)
+        # Only now: whoever drains in between leaves the source among the dirty ones for another round.
+        if buffered == 1:
+            _dirty[self] = None
+        elif buffered >= FULL:
+            self.flush(0.0)
+        return value
+
+    def flush(self, patience: float) -> bool:
+        """Makes an event of what is buffered; False if there was nothing.
+
+        Never waits longer than `patience` seconds: the holder of the lock may be this very thread (a
+        finalizer that reads a clock while its thread flushes) or one that waits for it.
+        """
+        if not self._values:
+            return False
+        if not self._lock.acquire(timeout=patience):
+            return True
+        try:
+            self._emit()
+        except Exception as error:
+            self.lane.session.fault(f"reads of {self.name}", error)
+        finally:
+            self._lock.release()
+        return True
+
+    def _emit(self) -> None:
+        from lockstep.log.model import Kind
+
+        # The strand may append meanwhile: what is taken off is what was seen, nothing is lost.
+        taken = self._values[:FULL]
+        while taken:
+            first = self._first
+            self._first = first + len(taken)
+            del self._values[: len(taken)]
+            session = self.lane.session
+            body = {"first": first, "values": pack(taken)}
+            session.emit(Kind.READS, self.lane.name, session.position(), what=self.name, body=body)
+            taken = self._values[:FULL]
+
+    def forget(self) -> None:
+        self._values = []
+
+
+class _Served:
+    """Hands recorded values out in order."""
+
+    __slots__ = ("_chunks", "_counted", "_given", "_left", "lane", "last", "name")
+
+    def __init__(self, lane: Lane, name: str, counted: bool, chunks: Iterator[bytes]) -> None:
+        self.lane = lane
+        self.name = name
+        self.last: int | None = None
+        self._counted = counted
+        self._chunks = chunks
+        self._given = 0  # values of the chunks before the one in hand
+        self._left: list[int] = []  # of the chunk in hand, last first
+
+    @property
+    def count(self) -> int:
+        return self._given - len(self._left) if self._counted else 0
+
+    def next(self, real: Callable[[], int]) -> int:
+        left = self._left
+        if left:
+            self.last = value = left.pop()
+            return value
+        for chunk in self._chunks:
+            values = unpack(chunk)
+            if values:
+                self._given += len(values)
+                values.reverse()
+                self._left = values
+                return self.next(real)
+        if self._counted:
+            _past_end(self)
+        return self._stale(real)
+
+    def _stale(self, real: Callable[[], int]) -> int:
+        # One log line more than recorded: it gets the newest reading that there is, and disturbs nothing.
+        if self.last is None:
+            clock = self.lane.taps.get("time.time")
+            self.last = getattr(clock, "last", None)
+        return real() if self.last is None else self.last
+
+
+class _Drawn:
+    """Counts draws that are derived from the seed."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def read(lane: Lane, source: str, real: Callable[[], int]) -> int:
+    """The next value of a source in this lane: `real()` while recording, the recorded one in a replay.
+
+    Replay: Divergence LS105 where the lane was given no further value, Cut where the recording ends.
+    """
+    stream: Stream = lane.taps.get(source) or open_stream(lane, source)
+    return stream.next(real)
+
+
+def soft(lane: Lane, source: str, real: Callable[[], int]) -> int:
+    """As `read`, for what may be read more or less often in a replay without being another run."""
+    stream: Stream = lane.taps.get(source) or open_stream(lane, source, counted=False)
+    return stream.next(real)
+
+
+def count(lane: Lane, source: str, n: int = 1) -> None:
+    """Counts `n` draws of a source whose values are derived and not stored."""
+    drawn = lane.taps.get(source)
+    if drawn is None:
+        drawn = lane.taps[source] = _Drawn()
+    drawn.count += n
+
+
+def open_stream(lane: Lane, source: str, counted: bool = True) -> Stream:
+    """Begins a stored source of the lane."""
+    session = lane.session
+    stream: Stream
+    if session.recording:
+        stream = _Recorded(lane, source, counted)
+    else:
+        stream = _Served(lane, source, counted, _chunks(session.tape, lane.name, source))
+    lane.taps[source] = stream
+    return stream
+
+
+def _chunks(tape: Any, lane: str, source: str) -> Iterator[bytes]:
+    # Fetched and unpacked one by one, as they are needed: a busy loop reads a clock millions of times.
+    found = tape.lanes.get(lane)
+    for seq in found.reads.get(source, ()) if found is not None else ():
+        body = tape.body(seq)
+        packed = body.get("values") if isinstance(body, dict) else None
+        if not isinstance(packed, bytes):
+            raise ValueError(f"the record of {source} in {lane} is damaged")
+        yield packed
+
+
+def _past_end(stream: _Served) -> NoReturn:
+    from lockstep.errors import Code
+
+    lane = stream.lane
+    session = lane.session
+    if session.stopped:
+        session.raise_latched()
+    if session.interrupted:
+        session.cut_here(lane)
+    times = stream.count
+    session.diverge(
+        Code.READS, f"{stream.name} is read more often than recorded", lane=lane, kind="read", name=stream.name,
+        path=stream.name, expected=f"{times} reads in this lane", actual=f"{times + 1} reads or more",
+    )  # fmt: skip
+
+
+def flush(lane: Lane) -> dict[str, int]:
+    """Makes events of what the lane has read so far; returns its counts by source."""
+    for source in tuple(lane.taps.values()):
+        if isinstance(source, _Recorded):
+            source.flush(1.0)
+    return lane.reads
+
+
+def flush_all(session: Any) -> None:
+    """Makes events of what all lanes of a session have read. From any thread; never waits for a lane."""
+    for source in tuple(_dirty):
+        if source.lane.session is session and not source.flush(0.0):
+            # Empty for a whole round. A value that comes right now marks it as dirty again.
+            _dirty.pop(source, None)
+            if source._values:
+                _dirty[source] = None
+
+
+def forget() -> None:
+    """In a forked child: drops what the parent has read and will write itself."""
+    for source in tuple(_dirty):
+        source.forget()
+    _dirty.clear()
+
+
+def compare(expected: Mapping[str, int], actual: Mapping[str, int]) -> tuple[str, int, int] | None:
+    """The first source, by name, that was read another number of times: (source, expected, actual)."""
+    for source in sorted(expected.keys() | actual.keys()):
+        wanted, made = expected.get(source, 0), actual.get(source, 0)
+        if wanted != made:
+            return source, wanted, made
+    return None

@@ -1,0 +1,107 @@
+"""A session that records. Nothing of it may change, slow or stop the program."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from lockstep.log import canonical
+from lockstep.log.model import Event, Kind, Value
+from lockstep.session import engine, lanes, reads, sites
+from lockstep.session.effects import Handed, Ignored, LiveCall
+from lockstep.session.lanes import Lane
+from lockstep.session.printed import Printed
+from lockstep.session.report import Report
+from lockstep.session.surface import Session, ending
+from lockstep.session.writer import Writer
+
+_monotonic_ns = time.monotonic_ns  # before the taps
+
+
+class Recording(Session):
+    """Every answer goes to the program and, as an event, to the writer."""
+
+    recording = True
+
+    def __init__(self, run: str, process: str, seed: bytes, writer: Writer) -> None:
+        self._writer = writer
+        super().__init__(run, process, seed)
+
+    def emit(
+        self, kind: Kind, lane: str, pos: int, what: str = "", name: str = "", of: int = 0, tick: int = -1,
+        key: bytes = b"", body: Value = None,
+    ) -> None:  # fmt: skip
+        """Stores an event. The body must be a snapshot that nobody changes any more."""
+        at = _monotonic_ns() - self._started
+        self._writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
+
+    def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
+        lane = super().new_lane(name, parent, strand)
+        above = parent.name if parent is not None else ""
+        self.emit(Kind.LANE, above, self.position(), what=lane.strand.name, name=name)
+        return lane
+
+    def open(self, kind: str) -> Any:
+        parent = lanes.inside()
+        if parent is True:
+            return Ignored()
+        return LiveCall(self, lanes.lane(), kind, parent)
+
+    def cause(self, lane: Lane, what: str, number: int | str, tick: int = -1) -> None:
+        """Something outside moved the program now: a timer fired, a sleep or a timed wait ran out."""
+        self.emit(Kind.CAUSE, lane.name, self.position(), what=what, name=str(number), tick=tick)
+
+    def step(self, name: str, state: Value) -> None:
+        lane = lanes.lane()
+        key = canonical.key("step", name, state)
+        pos = self.position()
+        handed = Handed(key, pos)
+        self.log_of(lane).append(handed)
+        self.count("step")
+        reads.flush(lane)
+        self.emit(Kind.STEP, lane.name, pos, what=sites.site(2), name=name, key=key, body=state)
+        self.flush()
+
+    def output(self, channel: str, data: str | bytes) -> None:
+        try:
+            effect = lanes.inside()
+            if effect is True:
+                return
+            lane = lanes.lane()
+            if effect is None:
+                self._channel(lane, channel).write(data)
+            of = effect.pos if effect is not None else 0
+            self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, of=of, body=data)
+        except Exception as error:
+            self.fault("output", error)
+
+    def _channel(self, lane: Lane, channel: str) -> Printed:
+        found = self._printed.get((lane.name, channel))
+        if found is None:
+            found = self._printed[(lane.name, channel)] = Printed(None)
+        return found
+
+    def latched(self) -> BaseException:
+        return RuntimeError("nothing diverges while recording")
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Waits until everything recorded so far is acknowledged by the store."""
+        return self._writer.flush(timeout)
+
+    def finish(self, exit: int | None, error: BaseException | None, result: Value = None) -> Report:
+        for lane in list(self.lanes.values()):
+            reads.flush(lane)
+        end = ending(exit, error, result)
+        digest = engine.digest(self.sums(), canonical.digest(end))
+        failed = error is not None or exit not in (0, None)
+        body: dict[str, Value] = {
+            **end,
+            "digest": digest,
+            "reads": {lane.name: dict(lane.reads) for lane in self.lanes.values() if lane.reads},
+            "faults": list(self.faults),
+            "notes": [[source, detail, count] for (source, detail), count in self.notes.items()],
+        }
+        self.emit(Kind.FINISH, self.root.name, self.position(), what="failed" if failed else "complete", body=body)
+        if not self._writer.close(30.0):
+            self.fault("store", TimeoutError("the last events were not acknowledged within 30 s"))
+        return self._report("record", digest, exit)

@@ -1,0 +1,44 @@
+"""What a session says when it ends: the one structure behind the CLI's last lines and `--json`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lockstep.errors import Difference
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """How one source of non-determinism was handled: `recorded`, `derived` (from the seed) or
+    `not covered` (with what was seen, where)."""
+
+    source: str
+    how: str
+    count: int = 0
+    detail: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The end of a recording or a replay of one process.
+
+    identical  replay: every request, outcome, output and the end were the recorded ones and nothing
+               was live. Always False while recording
+    cut        replay: the run was interrupted, and its end was reached without a difference
+    digest     hex BLAKE2b over the lanes (see `session.digest`), recomputed from what this process did
+    counts     effects by kind: {"model": 9, "tool": 5}
+    faults     errors of our own while recording, in words; the run is then `incomplete`
+    """
+
+    mode: str
+    run: str
+    identical: bool = False
+    cut: bool = False
+    difference: Difference | None = None
+    steps: int = 0
+    lanes: int = 0
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
+    digest: str = ""
+    live_calls: int = 0
+    seconds: float = 0.0
+    exit: int | None = None
+    coverage: tuple[Coverage, ...] = ()
+    faults: tuple[str, ...] = ()

@@ -1,0 +1,88 @@
+"""Starting a session: the store, the taps and the one active session of the process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep.errors import Code, StoreError
+from lockstep.log.model import Kind, Value
+from lockstep.session import current
+from lockstep.session.recording import Recording
+from lockstep.session.replaying import Replaying
+from lockstep.session.report import Report
+from lockstep.session.surface import Session
+from lockstep.session.tape import Tape
+from lockstep.session.writer import Writer
+
+__all__ = ["Recording", "Replaying", "Session", "finish", "start_recording", "start_replay"]
+
+_urandom = os.urandom
+_time_ns = time.time_ns
+
+ROOT = "main"  # the lane of a run's first process
+
+
+def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]) -> Recording:
+    """Begins to record this process as a new run, named `name` or, if that exists, `name-2`, …
+
+    meta: what is known of the command (argv, cwd, …). Raises StoreError (LS201 to LS204).
+    """
+    from lockstep import taps
+    from lockstep.log.store import open_store
+
+    store = open_store(store_path, create=True)
+    seed = _urandom(32)
+    info = store.create_run(name, {**meta, "seed": seed, "started": _time_ns()})
+    session: Recording | None = None
+
+    def fault(where: str, error: BaseException) -> None:
+        if session is not None:
+            session.fault(where, error)
+
+    writer = Writer(store.stream(info.name, ROOT), fault)
+    session = Recording(info.name, ROOT, seed, writer)
+    current.session = session
+    body = taps.start(session)
+    session.emit(Kind.START, ROOT, session.position(), body={"facts": body, "pid": os.getpid(), "argv": list(sys.argv)})
+    return session
+
+
+def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline: float = 30.0) -> Replaying:
+    """Begins to replay run `name` in this process.
+
+    speed     0 serves at once, 1 as recorded, 10 ten times faster
+    deadline  seconds without any progress after which strands that wait for each other are told so
+
+    Raises StoreError (LS201 to LS205).
+    """
+    from lockstep import taps
+    from lockstep.log.store import open_store
+
+    store = open_store(store_path)
+    reader = store.run(name)
+    stream = next((found for found in reader.streams() if found.process == ROOT), None)
+    if stream is None:
+        raise StoreError(Code.NO_RUN, f"run {name} has no recorded process")
+    tape = Tape(reader.heads(stream.id), lambda seq: reader.body(stream.id, seq))
+    meta: Any = reader.meta
+    session = Replaying(name, ROOT, bytes(meta["seed"]), tape, speed, deadline)
+    current.session = session
+    start = tape.body(tape.start_seq) if tape.start is not None else None
+    facts = start.get("facts", {}) if isinstance(start, dict) else {}
+    taps.start(session, facts)
+    return session
+
+
+def finish(session: Session, exit: int | None, error: BaseException | None, result: Value = None) -> Report:
+    """Ends the session of this process: the taps are inert again."""
+    from lockstep import taps
+
+    report = session.finish(exit, error, result)
+    taps.stop(session)
+    if current.session is session:
+        current.session = None
+    return report

@@ -1,0 +1,55 @@
+"""Where in the user's own code something happened: `file:line in function`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from types import FrameType
+
+_LIBRARIES = tuple(
+    {os.path.realpath(path) + os.sep for path in (*sysconfig.get_paths().values(), os.path.dirname(os.__file__)) if path}
+    - {os.path.realpath(sysconfig.get_path("scripts")) + os.sep, os.path.realpath(sysconfig.get_path("data")) + os.sep}
+)
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SITE = os.sep + "site-packages" + os.sep
+_known: dict[str, bool] = {}
+
+
+def _users(filename: str) -> bool:
+    found = _known.get(filename)
+    if found is None:
+        real = filename if filename.startswith("<") else os.path.realpath(filename)
+        library = real.startswith(_OURS) or _SITE in real or real.startswith(_LIBRARIES) or real.startswith("<frozen")
+        found = _known[filename] = not library
+    return found
+
+
+def site(depth: int = 1) -> str:
+    """The innermost frame that is neither Lockstep's, nor the standard library's, nor an installed package's."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        if _users(code.co_filename):
+            return f"{_short(code.co_filename)}:{frame.f_lineno} in {code.co_qualname}"
+        frame = frame.f_back
+    return ""
+
+
+def of_exception(error: BaseException) -> str:
+    """The innermost frame of the user's own code in the traceback of `error`."""
+    found = ""
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if _users(code.co_filename):
+            found = f"{_short(code.co_filename)}:{trace.tb_lineno} in {code.co_qualname}"
+        trace = trace.tb_next
+    return found
+
+
+def _short(filename: str) -> str:
+    if os.path.isabs(filename):
+        relative = os.path.relpath(filename)
+        return filename if relative.startswith("..") else relative
+    return filename

@@ -1,0 +1,192 @@
+"""What every tap and adapter sees of a session, whether it records or replays.
+
+Only one is active in a process (`lockstep.session.current.session`). `Recording` and `Replaying`
+differ in who answers.
+"""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from lockstep.errors import Code
+from lockstep.log.model import Value
+from lockstep.session import engine, sites
+from lockstep.session.effects import Handed
+from lockstep.session.gate import Gate
+from lockstep.session.lanes import Lane
+from lockstep.session.printed import Printed
+from lockstep.session.report import Coverage, Report
+
+_monotonic_ns = time.monotonic_ns  # before the taps
+
+# Kinds that close a step of their own where nothing else marks steps.
+_CLOSES_STEP = ("model", "tool", "http", "step")
+
+
+class Session:
+    """What both kinds share: lanes, calls, output, counts, digest and the end.
+
+    `seed`: 32 bytes, from which every lane's random draws are derived. `faults`: errors of our own.
+    """
+
+    recording: bool
+    interrupted = False
+    stopped = False
+    gate: Gate | None = None
+
+    def __init__(self, run: str, process: str, seed: bytes) -> None:
+        self.run = run
+        self.seed = seed
+        self.process = process
+        self.faults: list[str] = []
+        self.notes: dict[tuple[str, str], int] = {}
+        self.counts: dict[str, int] = {}
+        self.on_stop: Callable[[], None] | None = None
+        self.strands = 0  # program threads and work items that have begun or will begin
+        self._started = _monotonic_ns()
+        self._positions = itertools.count(1)
+        self._lock = _thread.allocate_lock()
+        self._main = _thread.get_ident()
+        self.lanes: dict[str, Lane] = {}
+        self._handed: dict[str, list[Handed]] = {}
+        self._printed: dict[tuple[str, str], Printed] = {}
+        self.root = self.new_lane(process, None, None)
+
+    # What the taps ask.
+
+    def open(self, kind: str) -> Any:
+        """Begins an effect of the running strand; see `lockstep.session.call.Call`."""
+        raise NotImplementedError
+
+    def position(self) -> int:
+        """The next place in the process's total order."""
+        return next(self._positions)
+
+    def step(self, name: str, state: Value) -> None:
+        """A named step: acknowledged once it is durable. Replay: compared with the recorded one."""
+        raise NotImplementedError
+
+    def output(self, channel: str, data: str | bytes) -> None:
+        """The program printed `data`."""
+        raise NotImplementedError
+
+    def note(self, source: str, detail: str = "") -> None:
+        """Names something that is not covered."""
+        with self._lock:
+            self.notes[(source, detail)] = self.notes.get((source, detail), 0) + 1
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """An error of our own. Recording goes on and the run becomes incomplete."""
+        self.faults.append(f"{where}: {type(error).__name__}: {error}")
+
+    def diverge(self, code: Code, reason: str, **about: Any) -> NoReturn:
+        """Latches a difference (see `latch`) and raises Divergence."""
+        self.latch(code, reason, **about)
+        self.raise_latched()
+
+    def latch(self, code: Code, reason: str, **about: Any) -> None:
+        """The first difference of a replay wins. `about`: lane, kind, name, call, path, expected, actual."""
+
+    def latched(self) -> BaseException:
+        raise NotImplementedError
+
+    def raise_latched(self) -> NoReturn:
+        raise self.latched()
+
+    # Lanes.
+
+    def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
+        lane = Lane(self, name, parent, strand)
+        self.lanes[name] = lane
+        self._handed[name] = []
+        return lane
+
+    def adopt(self) -> Lane:
+        """The lane of a strand that no hook has named: the first thread's is the root."""
+        if _thread.get_ident() == self._main:
+            return self.root
+        with self._lock:
+            return self.root.child("foreign", strand=True)
+
+    def log_of(self, lane: Lane) -> list[Handed]:
+        return self._handed[lane.name]
+
+    def count(self, kind: str) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+
+    def alone(self, loop: Any) -> bool:
+        """Whether nothing but the gate can move this loop: no other strand, no socket of the program's own."""
+        return self.strands <= 0 and len(loop._selector.get_map()) <= 1
+
+    def strand_began(self) -> None:
+        with self._lock:
+            self.strands += 1
+
+    def strand_dropped(self) -> None:
+        with self._lock:
+            self.strands -= 1
+
+    def strand_ended(self, lane: Lane) -> None:
+        self.strand_dropped()
+
+    # The end.
+
+    def sums(self) -> list[engine.LaneSum]:
+        printed: dict[str, list[tuple[str, bytes]]] = {}
+        for (lane, channel), out in self._printed.items():
+            printed.setdefault(lane, []).append((channel, out.digest()))
+        return [
+            engine.LaneSum(
+                lane.name,
+                tuple((handed.key, handed.digest()) for handed in self._handed[lane.name]),
+                tuple(sorted((source, count) for source, count in lane.reads.items() if count)),
+                tuple(sorted(printed.get(lane.name, []))),
+            )
+            for lane in self.lanes.values()
+        ]
+
+    def steps(self) -> int:
+        return sum(count for kind, count in self.counts.items() if kind in _CLOSES_STEP)
+
+    def finish(self, exit: int | None, error: BaseException | None, result: Value = None) -> Report:
+        """Ends the session; see the two kinds. `exit` is the program's status, None in a live session."""
+        raise NotImplementedError
+
+    def _report(self, mode: str, digest: bytes, exit: int | None, **more: Any) -> Report:
+        coverage = tuple(
+            Coverage(source, "not covered", count, detail) for (source, detail), count in sorted(self.notes.items())
+        )
+        used = {lane.name for lane in self.lanes.values() if self._handed[lane.name]}
+        return Report(
+            mode=mode,
+            run=self.run,
+            steps=self.steps(),
+            lanes=max(1, len(used)),
+            counts=dict(self.counts),
+            digest=digest.hex(),
+            seconds=(_monotonic_ns() - self._started) / 1e9,
+            exit=exit,
+            coverage=coverage,
+            faults=tuple(self.faults),
+            **more,
+        )
+
+
+def ending(exit: int | None, error: BaseException | None, result: Value) -> dict[str, Value]:
+    """How a program ended, in comparable form. An exception counts by type, message and the place raised."""
+    if error is None:
+        return {"exit": exit, "error": None, "result": result}
+    kind = type(error)
+    return {
+        "exit": exit,
+        "error": {
+            "type": f"{kind.__module__}.{kind.__qualname__}",
+            "message": str(error),
+            "site": sites.of_exception(error),
+        },
+        "result": result,
+    }

@@ -1,0 +1,84 @@
+"""How a task waits for a recorded answer: suspended where the recording suspended, resumed where it resumed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NoReturn
+
+from lockstep.errors import Code
+from lockstep.session.lanes import INSIDE
+from lockstep.session.tape import Slot
+from lockstep.session.ticks import Ticks
+
+
+class _Answer(asyncio.Future[None]):
+    """One that the recording saw cancelled is cancelled where it was then, which may be some callbacks
+    after the program called `cancel()` (a live client has clean-up to do first)."""
+
+    recorded_cancelled = False
+    asked_to_cancel = False
+    message: Any = None
+
+    def cancel(self, msg: Any = None) -> bool:
+        if self.recorded_cancelled and not self.done():
+            self.asked_to_cancel = True
+            self.message = msg
+            return True
+        return super().cancel(msg)
+
+    def cancel_now(self) -> None:
+        super().cancel(self.message)
+
+
+async def until(call: Any, slot: Slot, cancelled: bool, ticks: Ticks) -> None:
+    """Suspends the task until the slot's place. Raises CancelledError where the recording did."""
+    session = call.session
+    answer = _Answer(loop=ticks.loop)
+    answer.recorded_cancelled = cancelled
+
+    def release(loop: Any) -> None:
+        if answer.done():
+            return
+        if cancelled and not answer.asked_to_cancel and not session.stopped:
+            session.latch(
+                Code.ORDER, "the recorded program cancelled this call here, now nobody does", call=call
+            )  # fmt: skip
+        if session.stopped:
+            answer.set_exception(session.latched())
+        elif cancelled:
+            answer.cancel_now()
+        else:
+            answer.set_result(None)
+        # The wake-up goes ahead of what is scheduled already: this is its recorded place.
+        ready = loop._ready
+        if ready:
+            ready.appendleft(ready.pop())
+
+    ticks.park(slot, release)
+    # As in the recording, the callback that resumes the program belongs to the effect.
+    token = INSIDE.set(call)
+    try:
+        await answer
+    except asyncio.CancelledError:
+        if not cancelled and not session.stopped:
+            ticks.unpark(slot)
+            session.diverge(Code.ORDER, "the program cancels a call that was answered in the recording", call=call)
+        if not session.stopped:
+            session.gate.perform(slot)
+        raise
+    finally:
+        INSIDE.reset(token)
+    if not session.stopped:
+        session.gate.perform(slot)
+
+
+async def forever(call: Any, ticks: Ticks) -> NoReturn:
+    """Waits past the cut of an interrupted recording: nothing comes but the end."""
+    answer = _Answer(loop=ticks.loop)
+    token = INSIDE.set(call)
+    try:
+        ticks.park_forever(answer)
+        await answer
+    finally:
+        INSIDE.reset(token)
+    raise call.session.latched()

@@ -1,0 +1,151 @@
+"""The recorded side of a replay: one stream's events, indexed for serving.
+
+Built once from the event heads; bodies (requests, answers) are fetched when they are served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lockstep.log.model import Event, Kind, Status, Value
+
+
+class Slot:
+    """One place in the total order: something that happened to the program, or that it asked for."""
+
+    __slots__ = ("at", "event", "index", "lane", "seq", "strand", "tick")
+
+    def __init__(self, index: int, seq: int, event: Event, strand: str) -> None:
+        self.index = index
+        self.seq = seq
+        self.event = event
+        self.lane = event.lane
+        self.strand = strand
+        self.tick = event.tick
+        self.at = event.at
+
+
+class Recorded:
+    """One recorded effect: its BEGIN and what was handed out, in order."""
+
+    __slots__ = ("begin", "index", "nested", "output", "pieces", "seq", "slot")
+
+    def __init__(self, seq: int, begin: Event, slot: Slot | None) -> None:
+        self.seq = seq
+        self.begin = begin
+        self.slot = slot
+        self.pieces: list[tuple[int, Event, Slot | None]] = []
+        self.output: list[int] = []  # OUTPUT events printed by the effect itself
+        self.index = 0  # its number in the lane
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.pieces) and self.pieces[-1][1].kind is Kind.END
+
+
+class LaneTape:
+    """What one lane was given: its effects in the order asked, reads by source, output by channel."""
+
+    __slots__ = ("cursor", "effects", "output", "reads")
+
+    def __init__(self) -> None:
+        self.effects: list[Recorded] = []
+        self.cursor = 0
+        self.reads: dict[str, list[int]] = {}  # source -> sequence numbers of its READS events
+        self.output: dict[str, list[int]] = {}
+
+
+class Tape:
+    """A recorded stream.
+
+    slots    everything ordered, by position
+    causes   (lane, what, number) -> slot
+    turns    lock -> [(strand, turns in a row), …]
+    finish   the FINISH event, None for an interrupted recording
+    """
+
+    def __init__(self, events: Iterable[tuple[int, Event]], body: Callable[[int], Value]) -> None:
+        self.body = body
+        self.lanes: dict[str, LaneTape] = {}
+        self.causes: dict[tuple[str, str, str], Slot] = {}
+        self.turns: dict[str, list[tuple[str, int]]] = {}
+        self.start: Event | None = None
+        self.start_seq = -1
+        self.finish: Event | None = None
+        self.finish_seq = -1
+        self.strands: dict[str, str] = {}
+        self._effects: dict[int, Recorded] = {}
+        # Threads may be stored slightly out of order; by position, a BEGIN comes before its parts.
+        heads = sorted(events, key=lambda item: item[1].pos)
+        for _, event in heads:
+            if event.kind is Kind.LANE:
+                self.strands[event.name] = event.what
+        ordered: list[Slot] = []
+        for seq, event in heads:
+            self._add(seq, event, ordered)
+        self.slots = ordered
+        for lane in self.lanes.values():
+            for index, effect in enumerate(lane.effects):
+                effect.index = index
+
+    def lane(self, name: str) -> LaneTape:
+        found = self.lanes.get(name)
+        if found is None:
+            found = self.lanes[name] = LaneTape()
+        return found
+
+    def effect(self, pos: int) -> Recorded | None:
+        return self._effects.get(pos)
+
+    @property
+    def interrupted(self) -> bool:
+        return self.finish is None
+
+    def request(self, effect: Recorded) -> dict[str, Any]:
+        """The BEGIN event's body: request, site, reads."""
+        found = self.body(effect.seq)
+        return found if isinstance(found, dict) else {}
+
+    def _slot(self, seq: int, event: Event, ordered: list[Slot]) -> Slot:
+        slot = Slot(len(ordered), seq, event, self.strands.get(event.lane, event.lane))
+        ordered.append(slot)
+        return slot
+
+    def _add(self, seq: int, event: Event, ordered: list[Slot]) -> None:
+        kind = event.kind
+        if kind is Kind.BEGIN:
+            nested = event.of != 0
+            recorded = Recorded(seq, event, None if nested else self._slot(seq, event, ordered))
+            self._effects[event.pos] = recorded
+            if not nested:
+                self.lane(event.lane).effects.append(recorded)
+        elif kind in (Kind.PART, Kind.END):
+            owner = self._effects.get(event.of)
+            if owner is None:
+                return
+            # Programs also close streams from garbage collection, whose moment is nobody's decision.
+            loose = owner.slot is None or event.what == Status.CLOSED
+            owner.pieces.append((seq, event, None if loose else self._slot(seq, event, ordered)))
+        elif kind is Kind.CAUSE:
+            self.causes[(event.lane, event.what, event.name)] = self._slot(seq, event, ordered)
+        elif kind is Kind.READS:
+            self.lane(event.lane).reads.setdefault(event.what, []).append(seq)
+        elif kind is Kind.LOCK:
+            self.turns.setdefault(event.name, []).append((event.lane, event.of))
+        elif kind is Kind.OUTPUT:
+            if event.of:
+                owner = self._effects.get(event.of)
+                if owner is not None:
+                    owner.output.append(seq)
+            else:
+                self.lane(event.lane).output.setdefault(event.what, []).append(seq)
+        elif kind is Kind.STEP:
+            # A named step is asked for and done at once: an effect without an outcome.
+            self.lane(event.lane).effects.append(Recorded(seq, event, self._slot(seq, event, ordered)))
+        elif kind is Kind.START:
+            self.start = event
+            self.start_seq = seq
+        elif kind is Kind.FINISH:
+            self.finish = event
+            self.finish_seq = seq

@@ -1,0 +1,260 @@
+"""asyncio: a lane for each task, timers and wake-ups as causes, and the loop's ticks.
+
+What is patched are methods of `BaseEventLoop` and `Handle` themselves, so that it works for any loop
+built on them, whoever makes it and when. uvloop is not: it is named.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import heapq
+from _thread import get_ident
+from types import ModuleType
+from typing import Any
+
+from lockstep.errors import Code
+from lockstep.log.model import Value
+from lockstep.session import current, lanes, reads
+from lockstep.session import ticks as positions
+from lockstep.session.lanes import INSIDE, LANE
+from lockstep.session.ticks import Ticks
+from lockstep.taps.imports import when_imported
+
+
+def install() -> None:
+    """Patches asyncio when it is imported. Once."""
+    when_imported("asyncio", _install)
+    when_imported("uvloop", _name_uvloop)
+
+
+def start(session: Any, facts: Value) -> Value:
+    positions.set_here(None)
+    return None
+
+
+def stop(session: Any) -> None:
+    pass
+
+
+def _name_uvloop(module: ModuleType) -> None:
+    original = module.new_event_loop
+
+    def new_event_loop(*args: Any, **kwargs: Any) -> Any:
+        session = current.session
+        if session is not None:
+            session.note("uvloop", "its order of callbacks cannot be seen: use the standard loop for an exact replay")
+        return original(*args, **kwargs)
+
+    module.new_event_loop = new_event_loop
+
+
+def _ticks(loop: Any) -> Ticks | None:
+    """The position of the loop that runs in this thread; None where it belongs to an effect."""
+    session = current.session
+    found = positions.here()
+    if found is not None and found.session is session:
+        if found.loop is not loop:
+            found.attach(loop)
+        return found
+    if session is None or lanes.strand_inside():
+        return None
+    found = Ticks(session, lanes.own().name)
+    found.attach(loop)
+    positions.set_here(found)
+    return found
+
+
+def _install(asyncio: ModuleType) -> None:
+    from asyncio import base_events, events, futures, selector_events, tasks
+
+    if getattr(events.Handle, "_lockstep", False):
+        return
+    events.Handle._lockstep = True  # type: ignore[attr-defined]
+    Base: Any = base_events.BaseEventLoop
+    handle_run = events.Handle._run  # type: ignore[attr-defined]
+    run_once, create_task, call_at = Base._run_once, Base.create_task, Base.call_at
+    call_soon_threadsafe, loop_time, create_future = Base.call_soon_threadsafe, Base.time, Base.create_future
+    finalizer, make_self_pipe = Base._asyncgen_finalizer_hook, selector_events.BaseSelectorEventLoop._make_self_pipe  # type: ignore[attr-defined]
+
+    class Timer(events.TimerHandle):
+        """A timer of the program: when it fires is a cause."""
+
+        __slots__ = ("lane", "number", "slot")
+
+    class Wake(events.Handle):
+        """A callback that another thread scheduled: when it runs is a cause."""
+
+        __slots__ = ("name", "slot")
+
+    class Task(tasks.Task):  # type: ignore[type-arg]
+        """Hashes by its lane, so that a set of tasks iterates alike in every process."""
+
+        def __init__(self, coro: Any, *, number: int, **kwargs: Any) -> None:
+            self._lockstep_number = number
+            super().__init__(coro, **kwargs)
+
+        def __hash__(self) -> int:
+            return self._lockstep_number
+
+    class Future(futures.Future):  # type: ignore[type-arg]
+        """Hashes by the lane that made it."""
+
+        def __init__(self, number: int, loop: Any) -> None:
+            self._lockstep_number = number
+            super().__init__(loop=loop)
+
+        def __hash__(self) -> int:
+            return self._lockstep_number
+
+    for cls, original in ((Task, tasks.Task), (Future, futures.Future)):
+        cls.__name__, cls.__qualname__, cls.__module__ = original.__name__, original.__qualname__, original.__module__
+
+    def run(self: Any) -> None:
+        session = current.session
+        here = _ticks(self._loop) if session is not None else None
+        if here is None:
+            handle_run(self)
+            return
+        here.serial += 1
+        kind = type(self)
+        if kind is Timer or kind is Wake:
+            if session.recording:  # type: ignore[union-attr]
+                if kind is Timer:
+                    session.cause(self.lane, "timer", self.number, here.count)  # type: ignore[union-attr]
+                else:
+                    session.cause(lanes.own(), "wake", self.name, here.count)  # type: ignore[union-attr]
+            elif self.slot is not None and not session.stopped:  # type: ignore[union-attr]
+                session.gate.perform(self.slot)  # type: ignore[union-attr]
+        elif self._context.get(INSIDE) is None:
+            here.count += 1
+        outer, here.running = here.running, True
+        try:
+            handle_run(self)
+        finally:
+            here.running = outer
+            if not session.recording and not session.stopped:  # type: ignore[union-attr]
+                here.pump(self._loop)
+
+    def _run_once(self: Any) -> None:
+        session = current.session
+        if session is not None and not session.recording:
+            here = _ticks(self)
+            if here is not None and not self._ready and not self._stopping:
+                here.idle(self)
+        run_once(self)
+
+    def new_task(self: Any, coro: Any, **kwargs: Any) -> Any:
+        lane = lanes.current()
+        if lane is None:
+            return create_task(self, coro, **kwargs)
+        child = lane.child(lanes.name_of(coro), strand=False)
+        context = kwargs.get("context")
+        if context is not None:
+            context.run(LANE.set, child)
+        if self._task_factory is None and not self.is_closed():
+            if context is None:
+                kwargs["context"] = context = contextvars.copy_context()
+                context.run(LANE.set, child)
+            task = Task(coro, loop=self, number=child.number, **kwargs)
+            if task._source_traceback:  # type: ignore[attr-defined]
+                del task._source_traceback[-1]  # type: ignore[attr-defined]
+            return task
+        if context is not None:
+            return create_task(self, coro, **kwargs)
+        # A factory of the old form takes no context: the task copies the one it is made in.
+        context = contextvars.copy_context()
+        context.run(LANE.set, child)
+        return context.run(create_task, self, coro, **kwargs)
+
+    def new_future(self: Any) -> Any:
+        lane = lanes.current()
+        if lane is None:
+            return create_future(self)
+        return Future(lane.number + lane.ordinal("future"), self)
+
+    def timer_at(self: Any, when: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+        lane = lanes.current()
+        if lane is None or when is None or lane.session.stopped or self.is_closed():
+            return call_at(self, when, callback, *args, context=context)
+        if self._debug:
+            self._check_thread()
+            self._check_callback(callback, "call_at")
+        timer = Timer(when, callback, args, self, context)
+        timer.lane, timer.number, timer.slot = lane, lane.ordinal("timer"), None
+        session = lane.session
+        if session.recording:
+            heapq.heappush(self._scheduled, timer)
+            timer._scheduled = True  # type: ignore[attr-defined]
+            return timer
+        timer.slot = session.cause(lane, "timer", timer.number)
+        here = _ticks(self)
+        if timer.slot is not None and here is not None:
+            here.park(timer.slot, lambda loop: fire(loop, timer))
+        return timer
+
+    def fire(loop: Any, timer: Any) -> None:
+        session = timer.lane.session
+        if timer.cancelled():
+            if not session.stopped:
+                session.latch(
+                    Code.ORDER, "a timer that fired in the recording is cancelled now", lane=timer.lane, kind="timer",
+                    name=f"timer {timer.number}",
+                )  # fmt: skip
+            return
+        loop._ready.appendleft(timer)
+
+    def call_from_outside(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+        owner = self._thread_id
+        lane = lanes.current()
+        position = getattr(self, "_lockstep_ticks", None)
+        if owner is None or owner == get_ident() or lane is None or position is None or position.session is not lane.session:
+            return call_soon_threadsafe(self, callback, *args, context=context)
+        self._check_closed()
+        if self._debug:
+            self._check_callback(callback, "call_soon_threadsafe")
+        session = lane.session
+        wake = Wake(callback, args, self, context)
+        wake.name, wake.slot = f"{lane.name}#{lane.ordinal('wake')}", None
+        if session.recording or session.stopped:
+            self._ready.append(wake)
+        else:
+            wake.slot = session.wake(position.strand, wake.name)
+            if wake.slot is not None:
+                position.park(wake.slot, lambda loop: loop._ready.appendleft(wake))
+        self._write_to_self()
+        return wake
+
+    def time_now(self: Any) -> float:
+        # Only what callbacks ask: the loop's own look at the clock, between callbacks, stays real.
+        here = positions.here()
+        lane = lanes.current() if here is not None and here.running else None
+        if lane is None:
+            return loop_time(self)  # type: ignore[no-any-return]
+        return reads.read(lane, "loop.time", lambda: int(loop_time(self) * 1e9)) / 1e9
+
+    def as_completed(fs: Any, *, timeout: Any = None) -> Any:
+        if lanes.current() is None or futures.isfuture(fs) or hasattr(fs, "__await__"):
+            return original_as_completed(fs, timeout=timeout)
+        return original_as_completed(_Ordered(fs, tasks.ensure_future), timeout=timeout)
+
+    original_as_completed = tasks.as_completed
+    events.Handle._run = run  # type: ignore[attr-defined]
+    Base._run_once, Base.create_task, Base.create_future = _run_once, new_task, new_future
+    Base.call_at, Base.call_soon_threadsafe, Base.time = timer_at, call_from_outside, time_now
+    # A generator dropped by the collector is closed at a moment that is nobody's decision.
+    Base._asyncgen_finalizer_hook = lanes.ours(finalizer)
+    selector_events.BaseSelectorEventLoop._make_self_pipe = lanes.ours(make_self_pipe)  # type: ignore[attr-defined]
+    for module in (tasks, asyncio):
+        module.as_completed = as_completed  # type: ignore[attr-defined]
+
+
+class _Ordered:
+    """An iterable of awaitables whose tasks are made in its own order. `as_completed` makes them out of a
+    set, so they would start in the order of their addresses: 11 orders in 200 calls."""
+
+    def __init__(self, awaitables: Any, ensure_future: Any) -> None:
+        self._awaitables = awaitables
+        self._ensure = ensure_future
+
+    def __iter__(self) -> Any:
+        return iter([self._ensure(awaitable) for awaitable in dict.fromkeys(self._awaitables)])

@@ -1,0 +1,179 @@
+"""`threading.Lock` and `threading.RLock`, with the order in which strands take them recorded and kept.
+
+A lock made without a session, or inside an effect, is the plain one.
+"""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from typing import Any
+
+from lockstep.log.model import Kind
+from lockstep.session import current, lanes
+
+_Lock = _thread.allocate_lock
+_RLock = _thread.RLock
+_locks: tuple[Any, Any] = (threading.Lock, threading.RLock)
+
+
+class GatedLock:
+    """A lock of the program: as `_thread.lock`, in the recorded order."""
+
+    __slots__ = ("__weakref__", "_last", "_name", "_raw", "_run")
+
+    def __init__(self, raw: Any, name: str) -> None:
+        self._raw = raw
+        self._name = name
+        self._last: Any = None  # recording: the strand that has it in a row, and how often
+        self._run = 0
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        session = current.session
+        if session is None or lanes.inside() is not None:
+            return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
+        if session.recording:
+            return self._record(session, blocking, timeout)
+        return self._replay(session, blocking, timeout)
+
+    def release(self) -> None:
+        self._raw.release()
+
+    def locked(self) -> bool:
+        return self._raw.locked()  # type: ignore[no-any-return]
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._raw.release()
+
+    acquire_lock, release_lock, locked_lock = acquire, release, locked
+
+    def _at_fork_reinit(self) -> None:
+        self._raw._at_fork_reinit()
+        self._last = None
+        self._run = 0
+
+    def __repr__(self) -> str:
+        return repr(self._raw)
+
+    def _record(self, session: Any, blocking: bool, timeout: float) -> bool:
+        lane = lanes.lane()
+        if blocking and timeout < 0:
+            self._raw.acquire()
+        else:
+            number = lane.ordinal("acquire")
+            if not self._raw.acquire(blocking, timeout):
+                session.cause(lane, "acquire", number)
+                return False
+        self._count(session, lane.strand)
+        return True
+
+    def _count(self, session: Any, strand: Any) -> None:
+        # Under the lock itself, so the counts need no other.
+        if strand is not self._last:
+            if self._last is not None:
+                session.emit(Kind.LOCK, self._last.name, session.position(), name=self._name, of=self._run)
+            self._last, self._run = strand, 0
+        self._run += 1
+
+    def _replay(self, session: Any, blocking: bool, timeout: float) -> bool:
+        lane = lanes.lane()
+        if not (blocking and timeout < 0) and not session.stopped:
+            missed = session.cause(lane, "acquire", lane.ordinal("acquire"))
+            if missed is not None:
+                session.wait(missed)
+                return False
+        turns = session.turns(self._name)
+        if turns is None:
+            return self._raw.acquire(blocking, timeout) if session.stopped else self._raw.acquire()  # type: ignore[no-any-return]
+        turns.wait(lane.strand.name)
+        self._raw.acquire()
+        turns.taken(lane.strand.name)
+        return True
+
+
+class GatedRLock(GatedLock):
+    """A re-entrant lock of the program: only the outermost acquire is a turn."""
+
+    __slots__ = ()
+
+    def _record(self, session: Any, blocking: bool, timeout: float) -> bool:
+        if self._raw._is_owned():
+            return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
+        return super()._record(session, blocking, timeout)
+
+    def _replay(self, session: Any, blocking: bool, timeout: float) -> bool:
+        if self._raw._is_owned():
+            return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
+        return super()._replay(session, blocking, timeout)
+
+    def locked(self) -> bool:
+        found = getattr(self._raw, "locked", None)  # 3.14 has it
+        if found is None:
+            raise AttributeError("'_thread.RLock' object has no attribute 'locked'")
+        return found()  # type: ignore[no-any-return]
+
+    # What `Condition` uses to let go of every level at once.
+
+    def _is_owned(self) -> bool:
+        return self._raw._is_owned()  # type: ignore[no-any-return]
+
+    def _recursion_count(self) -> int:
+        return self._raw._recursion_count()  # type: ignore[no-any-return]
+
+    def _release_save(self) -> Any:
+        return self._raw._release_save()
+
+    def _acquire_restore(self, state: Any) -> None:
+        session = current.session
+        if session is None or lanes.inside() is not None:
+            self._raw._acquire_restore(state)
+            return
+        strand = lanes.lane().strand
+        if session.recording:
+            self._raw._acquire_restore(state)
+            self._count(session, strand)
+            return
+        turns = session.turns(self._name)
+        if turns is not None:
+            turns.wait(strand.name)
+        self._raw._acquire_restore(state)
+        if turns is not None:
+            turns.taken(strand.name)
+
+
+def _name() -> str | None:
+    """The name of a lock made here, None where it is not the program's."""
+    if current.session is None or lanes.inside() is not None:
+        return None
+    lane = lanes.lane()
+    return f"{lane.name}:{lane.ordinal('lock')}"
+
+
+class _Either(type):
+    """`isinstance(x, threading.Lock)` holds for plain locks, as it did, and for ours."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (GatedLock, _thread.LockType)) and not isinstance(instance, GatedRLock)
+
+
+class Lock(metaclass=_Either):
+    """Stands for `threading.Lock`."""
+
+    def __new__(cls) -> Any:
+        name = _name()
+        return _Lock() if name is None else GatedLock(_Lock(), name)
+
+
+def RLock(*args: Any, **kwargs: Any) -> Any:  # noqa: N802 - it stands for threading.RLock
+    """Stands for `threading.RLock`."""
+    name = _name()
+    return _locks[1](*args, **kwargs) if name is None else GatedRLock(_RLock(), name)
+
+
+def install() -> None:
+    Lock.__name__ = Lock.__qualname__ = "lock"
+    threading.Lock = Lock  # type: ignore[misc, assignment]
+    threading.RLock = RLock  # type: ignore[misc, assignment]

@@ -1,0 +1,79 @@
+"""`concurrent.futures`: a lane for each work item, whichever worker takes it."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+from types import ModuleType
+from typing import Any
+
+from lockstep.session import current, lanes
+from lockstep.session.lanes import Lane, strand
+
+
+def install_futures(module: ModuleType) -> None:
+    """Futures hash by the lane that made them: a set of them iterates alike in every process."""
+    future = module.Future
+    init, by_address = future.__init__, object.__hash__
+
+    def __init__(self: Any) -> None:
+        init(self)
+        lane = lanes.current()
+        if lane is not None:
+            self._lockstep_number = lane.number + lane.ordinal("future")
+
+    def __hash__(self: Any) -> int:
+        number = self.__dict__.get("_lockstep_number")
+        return by_address(self) if number is None else int(number)
+
+    future.__init__ = __init__
+    future.__hash__ = __hash__
+
+
+def install_pool(module: ModuleType) -> None:
+    """Work items carry the lane of their submission. The pool's own threads and locks are not the program's:
+    whether a worker is idle when an item comes is a race that nothing depends on."""
+    pool, item = module.ThreadPoolExecutor, module._WorkItem
+    item_init, item_run = item.__init__, item.run
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        item_init(self, *args, **kwargs)
+        session = current.session
+        if session is None:
+            return
+        effect = lanes.inside()
+        if effect is not None:
+            self._lockstep_inside = effect
+            return
+        # 3.14 passes (future, (fn, args, kwargs)), earlier ones (future, fn, args, kwargs).
+        function = args[1][0] if isinstance(args[1], tuple) else args[1]
+        self._lockstep_lane = lanes.lane().child(lanes.name_of(_inner(function, args)), strand=True)
+        session.strand_began()
+
+    def run(self: Any, *args: Any) -> None:
+        state = self.__dict__
+        lane: Lane | None = state.pop("_lockstep_lane", None)
+        before = strand.item, strand.inside
+        if lane is None:
+            strand.item, strand.inside = None, state.pop("_lockstep_inside", strand.inside)
+        else:
+            lane.thread = get_ident()
+            strand.item = lane
+        try:
+            item_run(self, *args)
+        finally:
+            strand.item, strand.inside = before
+            if lane is not None and current.session is lane.session:
+                lane.session.strand_ended(lane)
+
+    item.__init__, item.run = __init__, run
+    pool.__init__ = lanes.ours(pool.__init__)
+    pool._adjust_thread_count = lanes.ours(pool._adjust_thread_count)
+
+
+def _inner(function: Any, args: tuple[Any, ...]) -> Any:
+    # asyncio.to_thread submits `Context.run` with the function behind it.
+    found = getattr(function, "func", function)
+    if getattr(found, "__qualname__", "") == "Context.run":
+        inner = getattr(function, "args", None) or (args[2] if len(args) > 2 else ())
+        return inner[0] if inner else function
+    return function

@@ -1,0 +1,59 @@
+"""A lane for each thread: named by the parent when it starts it, taken up when it runs."""
+
+from __future__ import annotations
+
+import threading
+from _thread import get_ident
+from typing import Any
+
+from lockstep.session import current, lanes
+from lockstep.session.lanes import Lane, strand
+
+_start = threading.Thread.start
+_init = threading.Thread.__init__
+_inner = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+
+def _name(thread: threading.Thread) -> str:
+    target = getattr(thread, "_target", None)
+    return lanes.name_of(target) if target is not None else type(thread).__name__
+
+
+def start(self: threading.Thread) -> None:
+    session = current.session
+    if session is None:
+        return _start(self)
+    effect = lanes.inside()
+    if effect is not None:
+        self._lockstep_inside = effect  # type: ignore[attr-defined]
+        return _start(self)
+    self._lockstep_lane = lanes.lane().child(_name(self), strand=True)  # type: ignore[attr-defined]
+    session.strand_began()
+    try:
+        return _start(self)
+    except BaseException:
+        session.strand_dropped()
+        raise
+
+
+def bootstrap_inner(self: Any) -> None:
+    state = self.__dict__
+    lane: Lane | None = state.pop("_lockstep_lane", None)
+    effect = state.pop("_lockstep_inside", None)
+    if lane is None:
+        strand.inside = effect
+        return _inner(self)  # type: ignore[no-any-return]
+    lane.thread = get_ident()
+    strand.lane = lane
+    try:
+        _inner(self)
+    finally:
+        if current.session is lane.session:
+            lane.session.strand_ended(lane)
+
+
+def install() -> None:
+    # A thread's own event and locks are the interpreter's business, not the program's.
+    threading.Thread.__init__ = lanes.ours(_init)  # type: ignore[method-assign]
+    threading.Thread.start = start  # type: ignore[method-assign]
+    threading.Thread._bootstrap_inner = bootstrap_inner  # type: ignore[attr-defined]

@@ -1,0 +1,155 @@
+"""Waits that may run out, and polls: `time.sleep`, timeouts of conditions (and so of events, queues and
+futures), `join(timeout)`, `is_alive`, `Event.is_set`.
+
+What ran out is a cause of its own, at its place in the total order. In a replay it runs out there,
+at once; a wait that was ended by another strand waits for that strand, however long it takes.
+"""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from typing import Any
+
+from lockstep.session import current, lanes
+from lockstep.taps.threads.locks import GatedLock
+
+_sleep = time.sleep
+_join = threading.Thread.join
+_is_alive = threading.Thread.is_alive
+_is_set = threading.Event.is_set
+_allocate = _thread.allocate_lock
+
+
+def sleep(seconds: float, /) -> None:
+    lane = lanes.current()
+    if lane is None:
+        return _sleep(seconds)
+    session = lane.session
+    if session.recording:
+        number = lane.ordinal("sleep")
+        _sleep(seconds)
+        session.cause(lane, "sleep", number)
+        return None
+    if seconds < 0 or session.stopped:
+        return _sleep(seconds)
+    slot = session.cause(lane, "sleep", lane.ordinal("sleep"))
+    if slot is None:
+        session.never(lane, "sleep")
+    session.wait(slot)
+    return None
+
+
+class Waiter:
+    """What a condition's waiter sleeps on."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self) -> None:
+        self._raw = _allocate()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        lane = None if blocking and timeout < 0 else lanes.current()
+        if lane is None:
+            return self._raw.acquire(blocking, timeout)
+        session, number = lane.session, lane.ordinal("wait")
+        if session.recording:
+            got = self._raw.acquire(blocking, timeout)
+            if not got:
+                session.cause(lane, "wait", number)
+            return got
+        if session.stopped:
+            return self._raw.acquire(blocking, timeout)
+        slot = session.cause(lane, "wait", number)
+        if slot is None:
+            return bool(session.hold(self._raw))
+        session.wait(slot)
+        return False
+
+    def release(self) -> None:
+        self._raw.release()
+
+    def locked(self) -> bool:
+        return self._raw.locked()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._raw.release()
+
+    def _at_fork_reinit(self) -> None:
+        self._raw._at_fork_reinit()  # type: ignore[attr-defined]
+
+
+def allocate_lock() -> Any:
+    return _allocate() if current.session is None or lanes.inside() is not None else Waiter()
+
+
+def join(self: threading.Thread, timeout: float | None = None) -> None:
+    lane = None if timeout is None else lanes.current()
+    if lane is None:
+        return _join(self, timeout)
+    session, number = lane.session, lane.ordinal("join")
+    if session.recording:
+        _join(self, timeout)
+        if _is_alive(self):
+            session.cause(lane, "join", number)
+        return None
+    slot = None if session.stopped else session.cause(lane, "join", number)
+    if slot is None:
+        return _join(self, timeout if session.stopped else None)
+    session.wait(slot)
+    return None
+
+
+def is_alive(self: threading.Thread) -> bool:
+    lane = lanes.current()
+    if lane is None or not self._started.is_set():  # type: ignore[attr-defined]
+        return _is_alive(self)
+    session, number = lane.session, lane.ordinal("alive")
+    if session.recording:
+        alive = _is_alive(self)
+        if alive:
+            session.cause(lane, "alive", number)
+        return alive
+    if session.stopped or self is threading.current_thread():
+        return _is_alive(self)
+    slot = session.cause(lane, "alive", number)
+    if slot is None:
+        _join(self)
+        return False
+    session.wait(slot)
+    return True
+
+
+def is_set(self: threading.Event) -> bool:
+    # An event of the interpreter's own (a thread's start) has a plain lock.
+    lane = lanes.current() if isinstance(self._cond._lock, GatedLock) else None  # type: ignore[attr-defined]
+    if lane is None:
+        return _is_set(self)
+    session, number = lane.session, lane.ordinal("unset")
+    if session.recording:
+        found = _is_set(self)
+        if not found:
+            session.cause(lane, "unset", number)
+        return found
+    if session.stopped:
+        return _is_set(self)
+    slot = session.cause(lane, "unset", number)
+    if slot is not None:
+        session.wait(slot)
+        return False
+    while not _is_set(self) and not session.stopped:
+        with session.blocking():
+            _sleep(0.0005)
+    return _is_set(self)
+
+
+def install() -> None:
+    time.sleep = sleep
+    threading._allocate_lock = allocate_lock  # type: ignore[attr-defined]
+    threading.Thread.join = join  # type: ignore[method-assign]
+    threading.Thread.is_alive = is_alive  # type: ignore[method-assign]
+    threading.Event.is_set = is_set  # type: ignore[method-assign]
