@@ -1,0 +1,143 @@
+"""The command line: what every command is called, takes and means. What they do is in their own files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="lockstep",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Record an AI agent's run, replay it offline, and prove that it was the same run.\n\n"
+    "Lockstep's own words go to stderr; stdout stays the program's.",
+    epilog="Example: lockstep record --run refund -- python support_agent.py --ticket 4711",
+)
+
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="PATH", help="The store; else LOCKSTEP_STORE, else .lockstep/store.db found upward."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout; a command's stdout goes to stderr.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run, as `lockstep runs` names it.")]
+Command = Annotated[
+    list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Run this instead of the recorded command.")
+]
+
+
+def run() -> None:
+    """Runs the command line of this process."""
+    app()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("lockstep-replay")
+        except PackageNotFoundError:
+            number = "(not installed: running from a checkout)"
+        typer.echo(f"lockstep {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def everywhere(
+    context: typer.Context,
+    debug: Debug = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    context.obj = debug
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Example: lockstep record --run refund -- python support_agent.py --ticket 4711",
+)
+def record(
+    context: typer.Context,
+    command: Annotated[list[str], typer.Argument(metavar="[--] CMD...", help="The program and its arguments.")],
+    store: Store = None,
+    run: Annotated[str, typer.Option("--run", metavar="NAME", help="The run's name; else the script's.")] = "",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run a program and record it. Ends with the program's own status."""
+    from lockstep.cli import recording
+
+    recording.record(command=command, store=store, run=run, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep replay refund      lockstep replay refund --speed 1 -- python changed_agent.py")
+def replay(
+    context: typer.Context,
+    run: Run,
+    command: Command = None,
+    store: Store = None,
+    speed: Annotated[
+        float,
+        typer.Option("--speed", min=0.0, metavar="F", help="Pace of streams: 0 at once, 1 as recorded, 10 faster."),
+    ] = 0.0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run the program again with the recorded answers, offline. 0: it was the same run; 1: it was not."""
+    from lockstep.cli import replaying
+
+    replaying.replay(run, command or [], store=store, speed=speed, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep verify refund --times 20")
+def verify(
+    context: typer.Context,
+    run: Run,
+    command: Command = None,
+    store: Store = None,
+    times: Annotated[int, typer.Option("--times", min=0, metavar="N", help="How often to replay it.")] = 1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Check that a recording is whole and unchanged, then replay it N times. 0: all were the same run."""
+    from lockstep.cli import replaying
+
+    replaying.verify(run, command or [], store=store, times=times, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep runs --json")
+def runs(context: typer.Context, store: Store = None, as_json: Json = False, debug: Debug = False) -> None:
+    """List the runs of a store, newest first."""
+    from lockstep.cli import reading
+
+    reading.runs(store=store, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep log refund")
+def log(context: typer.Context, run: Run, store: Store = None, as_json: Json = False, debug: Debug = False) -> None:
+    """List a run's steps, newest first, with what ran concurrently."""
+    from lockstep.cli import reading
+
+    reading.log(run, store=store, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep show refund:7")
+def show(
+    context: typer.Context,
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="As in refund:7 or refund:7.1.")],
+    store: Store = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show one step or effect: what was asked and what was answered."""
+    from lockstep.cli import reading
+
+    reading.show(address, store=store, as_json=as_json, debug=debug or context.obj)

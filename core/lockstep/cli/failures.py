@@ -1,0 +1,46 @@
+"""What a failed command says, and the status it ends with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from lockstep.cli import terminal
+
+OK = 0
+NO = 1  # the answer is no: diverged, differs, not consistent
+UNUSABLE = 2  # wrong usage, or a store that cannot be used
+NOT_STARTED = 125  # the target cannot be imported or started, so that `git bisect run` skips it
+
+
+@contextmanager
+def reported(*, as_json: bool = False, debug: bool = False) -> Iterator[None]:
+    """Turns an error of ours into its line and status. With `debug` it passes, traceback and all."""
+    try:
+        yield
+    except BrokenPipeError:
+        # `lockstep log x | head`: the reader has enough. Python would complain once more at exit.
+        sys.stdout = None  # type: ignore[assignment]
+        raise SystemExit(1) from None
+    except Exception as error:
+        from lockstep.errors import LockstepError  # here: a program to record starts before this is needed
+
+        if debug or not isinstance(error, LockstepError):
+            raise
+        fail(error, as_json=as_json)
+
+
+def fail(error: Exception, *, as_json: bool = False, status: int | None = None) -> NoReturn:
+    """Says the error in one line and ends with the status that its kind stands for."""
+    from lockstep.errors import LockstepError, TargetError
+
+    code = error.code if isinstance(error, LockstepError) else ""
+    message = error.message if isinstance(error, LockstepError) else str(error)
+    if as_json:
+        terminal.emit({"error": {"code": str(code), "message": message}})
+    terminal.say([("lockstep: ", "bad"), (f"{code} " if code else "", "strong"), terminal.safe(message)])
+    if status is None:
+        status = NOT_STARTED if isinstance(error, TargetError) else UNUSABLE
+    raise SystemExit(status)

@@ -1,0 +1,69 @@
+"""How a launched command ended: its status, and what its recorded process had to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lockstep.errors import Code, LockstepError, StoreError, TargetError
+from lockstep.launch import meeting
+from lockstep.session.report import Report
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """status    as the command left it: 0 to 255, or -N for signal N
+    run        the run's name in the store; "" where none was begun
+    report     the recorded process's; None where it could not leave one (killed, replaced, still running)
+    error      why there is no run at all, or none to replay
+    fault      an error of ours while recording: the program ran on bare
+    uncovered  executables of Python processes that were started but not recorded
+    """
+
+    status: int
+    run: str = ""
+    report: Report | None = None
+    error: LockstepError | None = None
+    fault: str = ""
+    uncovered: tuple[str, ...] = ()
+
+
+def read(place: str, command: Sequence[str], mode: str, status: int) -> Outcome:
+    """Collects what the command's processes left in their meeting place."""
+    heard = meeting.heard(place)
+    report = meeting.read(place, "report")
+    trouble = meeting.read(place, "trouble").decode("utf-8", "replace")
+    code, _, words = trouble.partition(" ")
+    error: LockstepError | None = None
+    if code:
+        error = _error(Code(code), words)
+    elif not any(state == meeting.RECORDED for _, state, _ in heard):
+        error = _not_loaded(command, mode, [executable for _, state, executable in heard if state == meeting.FOREIGN])
+    return Outcome(
+        status=status,
+        run=meeting.read(place, "run").decode(),
+        report=msgspec.json.decode(report, type=Report) if report else None,
+        error=error,
+        fault=words if trouble and not code else "",
+        uncovered=tuple(executable for _, state, executable in heard if state == meeting.CHILD),
+    )
+
+
+def _error(code: Code, message: str) -> LockstepError:
+    return (StoreError if code.startswith("LS2") else LockstepError)(code, message)
+
+
+def _not_loaded(command: Sequence[str], mode: str, foreign: list[str]) -> TargetError:
+    done = "recorded" if mode == "record" else "replayed"
+    if foreign:
+        python = foreign[-1]
+        return TargetError(
+            Code.NOT_LOADED,
+            f"nothing was {done}: {python} cannot import lockstep. "
+            f"Install it there: {python} -m pip install lockstep-replay",
+        )
+    return TargetError(
+        Code.NOT_LOADED,
+        f"nothing was {done}: {command[0]} started no Python that loads lockstep. It may not be a Python program, "
+        "or run Python with -I, -E or -S, which keep sitecustomize away.",
+    )
