@@ -36,7 +36,7 @@ check:
 
 bench:
 	@.ci/environment main
-	.venv/bin/python -m bench $(ARGS)
+	.venv/bin/python bench/stress.py --n 300 --kind asyncio --kind threads --kind mixed $(ARGS)
 
 # Resolves the pins anew; to be followed by `make test`.
 constraints:

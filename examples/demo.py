@@ -25,6 +25,7 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="lockstep-demo-") as place:
         os.environ["LOCKSTEP_STORE"] = str(Path(place) / "store.db")
+        os.environ.setdefault("COLUMNS", "120")
         os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
         show_all()
     title(f"Done in {time.monotonic() - began:.0f} s: everything was as expected.")
@@ -77,13 +78,23 @@ def run(*command: str, status: int = 0, find: Sequence[str] = ()) -> str:
     """Shows a command and what it prints; it must end with `status` and its report must have the words
     in `find`. Returns its stdout."""
     print(f"\n{BOLD}$ {' '.join(command)}{PLAIN}", flush=True)
-    width = {"COLUMNS": os.environ.get("COLUMNS", "120")}
-    done = subprocess.run(command, cwd=AGENT, env=os.environ | width, capture_output=True, text=True, check=False)
-    print(done.stdout + done.stderr, end="", flush=True)
-    expect(f"exit status {status}", done.returncode == status, quiet=status == 0)
-    for words in find:
-        expect(f"the report says {words}", words in done.stderr)
-    return done.stdout
+    said = ""
+    with (
+        tempfile.TemporaryFile("w+") as report,
+        subprocess.Popen(command, cwd=AGENT, stdout=subprocess.PIPE, stderr=report, text=True) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            said += line
+            print(line, end="", flush=True)
+        process.wait()
+        report.seek(0)
+        words = report.read()
+    print(words, end="", flush=True)
+    expect(f"exit status {status}", process.returncode == status, quiet=status == 0)
+    for part in find:
+        expect(f"the report says {part}", part in words)
+    return said
 
 
 def address_of(name: str) -> str:

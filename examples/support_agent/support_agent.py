@@ -76,6 +76,8 @@ def described(name: str) -> dict:
 
 
 class Agent:
+    """Works on one ticket at a time, by a policy."""
+
     def __init__(self, policy: str) -> None:
         self.model = AsyncOpenAI()
         self.policy = policy

@@ -1,0 +1,110 @@
+"""The distribution: what its wheel holds, what it brings along, and that it works where nothing else is."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NAMED = {"msgspec", "typer", "zstandard"}
+
+
+def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    place = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place, cwd=ROOT)
+    (built,) = place.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` directory of a new environment with the wheel and what it asks for."""
+    place = tmp_path_factory.mktemp("installed") / "venv"
+    run(sys.executable, "-m", "uv", "venv", "--python", sys.executable, place)
+    run(sys.executable, "-m", "uv", "pip", "install", "-p", place, "-c", ROOT / "constraints.txt", wheel)
+    return place / "bin"
+
+
+def clean_environment(tmp_path: Path) -> dict[str, str]:
+    """Without this checkout on the path."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LOCKSTEP", "VIRTUAL"))}
+    return kept | {"LOCKSTEP_STORE": str(tmp_path / "store.db")}
+
+
+def packages(bin_directory: Path) -> dict[str, set[str]]:
+    """The installed distributions, each with the names that it requires without an extra."""
+    listing = """
+import importlib.metadata, json, re
+print(json.dumps({
+    re.sub("[-_.]+", "-", found.name).lower(): [
+        re.split("[^A-Za-z0-9_.-]", line)[0].lower() for line in found.requires or () if "extra ==" not in line
+    ]
+    for found in importlib.metadata.distributions()
+}))
+"""
+    return {name: set(needs) for name, needs in json.loads(run(bin_directory / "python", "-c", listing).stdout).items()}
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    sources = {path.relative_to(ROOT / "core").as_posix() for path in (ROOT / "core/lockstep").rglob("*.py")}
+    assert sources <= names
+    assert {"lockstep/py.typed", "lockstep/boot/sitecustomize.py"} <= names
+    assert {name.split("/")[0] for name in names} == {"lockstep", "lockstep_replay-0.1.0.dist-info"}
+    assert "lockstep_replay-0.1.0.dist-info/licenses/LICENSE" in names
+
+
+def test_it_asks_for_the_named_dependencies_only(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = HeaderParser().parsestr(archive.read("lockstep_replay-0.1.0.dist-info/METADATA").decode())
+    asked = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
+    assert {line.split(">=")[0] for line in asked} == NAMED
+
+
+def test_a_new_environment_has_nothing_but_the_named_dependencies_and_theirs(installed: Path):
+    found = packages(installed)
+    reached, left = set(), set(NAMED)
+    while left:
+        name = left.pop()
+        reached.add(name)
+        left |= (found[name] & found.keys()) - reached
+    assert found.keys() == reached | {"lockstep-replay"}
+    assert "rich" in found
+
+
+def test_the_installed_command_records_and_replays(installed: Path, tmp_path: Path):
+    program = tmp_path / "program.py"
+    program.write_text("import random, time, uuid\nprint(random.random(), time.time(), uuid.uuid4())\n")
+    options = {"cwd": tmp_path, "env": clean_environment(tmp_path)}
+    lockstep, python = installed / "lockstep", installed / "python"
+    recorded = run(lockstep, "record", "--run", "small", "--", python, program, **options)
+    replayed = run(lockstep, "replay", "small", **options)
+    assert recorded.stdout
+    assert replayed.stdout == recorded.stdout
+    assert "identical" in replayed.stderr
+    assert json.loads(run(lockstep, "runs", "--json", **options).stdout)
+
+
+def test_importing_it_loads_no_framework_and_no_heavy_module(installed: Path, tmp_path: Path):
+    heavy = "{'asyncio', 'typer', 'rich', 'inspect', 'importlib.metadata', 'http.client', 'ssl', 'sqlite3'}"
+    loaded = run(
+        installed / "python",
+        "-c",
+        f"import sys, lockstep; print(sorted({heavy} & sys.modules.keys()))",
+        env=clean_environment(tmp_path),
+    )
+    assert loaded.stdout.strip() == "[]"
