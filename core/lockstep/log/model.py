@@ -26,7 +26,8 @@ class Kind(enum.IntEnum):
     END = 5  # an effect ended. of: its BEGIN; what: a `Status`; body: value, or encoded error
     CAUSE = 6  # something outside moved the program: what: timer, sleep, wake, wait; name: its number in the lane
     READS = 7  # clock reads, batched. what: source; body: {"first": index, "values": packed deltas}
-    LOCK = 8  # turns of a lock. name: the lock; lane: the strand; of: how many turns in a row
+    LOCK = 8  # a lock went to another strand. name: the lock; lane: that strand; what: the strand before it,
+    #           of: how often that one had taken it in a row
     OUTPUT = 9  # what the program printed. what: stdout; body: text or bytes
     STEP = 10  # a native checkpoint or a named step. name: label; body: state or None
     FINISH = 11  # the stream's last event. what: complete | failed; body: {"exit", "error", "digest", "reads", …}

@@ -165,7 +165,9 @@ class LiveCall:
         session = self.session
         pos, tick = session.position(), self._tick()
         try:
-            body: Value = exceptions.encode(value) if status == Status.ERROR else value
+            body: Value = value if status == Status.OK else None
+            if status == Status.ERROR:
+                body = exceptions.encode(value)
             key = b""
             if self._handed is not None:
                 self._handed.end(status, body)

@@ -27,6 +27,8 @@ from typing import Any, NoReturn, Protocol
 
 from lockstep.session.lanes import Lane
 
+SOFT = "soft "  # begins the name of a soft source; what follows is the exact source that it is close to
+
 FULL = 1024  # values in a buffer before its own strand makes an event of it: 3 KiB, 0.1 ms
 
 # Little-endian two's complement, by width in bytes. Other widths are legal and slower.
@@ -209,8 +211,7 @@ class _Served:
     def _stale(self, real: Callable[[], int]) -> int:
         # One log line more than recorded: it gets the newest reading that there is, and disturbs nothing.
         if self.last is None:
-            clock = self.lane.taps.get("time.time")
-            self.last = getattr(clock, "last", None)
+            self.last = getattr(self.lane.taps.get(self.name.removeprefix(SOFT)), "last", None)
         return real() if self.last is None else self.last
 
 

@@ -26,6 +26,17 @@ class Slot:
         self.at = event.at
 
 
+class Run:
+    """A lock's turns of one strand in a row. `slot`: where it got the lock from another, None for the first."""
+
+    __slots__ = ("count", "slot", "strand")
+
+    def __init__(self, strand: str, slot: Slot | None, count: int) -> None:
+        self.strand = strand
+        self.slot = slot
+        self.count = count  # 0 for the last run: it is open
+
+
 class Recorded:
     """One recorded effect: its BEGIN and what was handed out, in order."""
 
@@ -61,7 +72,7 @@ class Tape:
 
     slots    everything ordered, by position
     causes   (lane, what, number) -> slot
-    turns    lock -> [(strand, turns in a row), …]
+    turns    lock -> its runs, in order
     finish   the FINISH event, None for an interrupted recording
     """
 
@@ -69,7 +80,7 @@ class Tape:
         self.body = body
         self.lanes: dict[str, LaneTape] = {}
         self.causes: dict[tuple[str, str, str], Slot] = {}
-        self.turns: dict[str, list[tuple[str, int]]] = {}
+        self.turns: dict[str, list[Run]] = {}
         self.start: Event | None = None
         self.start_seq = -1
         self.finish: Event | None = None
@@ -132,7 +143,11 @@ class Tape:
         elif kind is Kind.READS:
             self.lane(event.lane).reads.setdefault(event.what, []).append(seq)
         elif kind is Kind.LOCK:
-            self.turns.setdefault(event.name, []).append((event.lane, event.of))
+            runs = self.turns.setdefault(event.name, [])
+            if not runs:
+                runs.append(Run(event.what, None, 0))
+            runs[-1].count = event.of
+            runs.append(Run(event.lane, self._slot(seq, event, ordered), 0))
         elif kind is Kind.OUTPUT:
             if event.of:
                 owner = self._effects.get(event.of)

@@ -8,53 +8,68 @@ that one strand uses costs nothing.
 from __future__ import annotations
 
 import _thread
+from contextlib import suppress
 from typing import Any
+
+from lockstep.session.gate import Stopped
+from lockstep.session.tape import Run
 
 _allocate = _thread.allocate_lock
 
 
 class Turns:
-    """The recorded turns of one lock: [(strand, how many in a row), …]. Thread-safe."""
+    """The recorded turns of one lock. Thread-safe. The last run is open: nobody waits after it began."""
 
-    def __init__(self, session: Any, turns: list[tuple[str, int]]) -> None:
+    def __init__(self, session: Any, turns: list[Run]) -> None:
         self._session = session
         self._turns = turns
         self._index = 0
-        self._left = turns[0][1] if turns else 0
+        self._left = turns[0].count
         self._lock = _allocate()
         self._waiting: dict[str, list[Any]] = {}
-        self._known = {strand for strand, _ in turns}
+        self._known = {run.strand for run in turns}
+        self._begun = True  # whether the present run has got the lock from the one before
 
     def wait(self, strand: str) -> None:
-        """Blocks until the lock is this strand's to take. After the recorded turns nobody waits."""
+        """Blocks until the lock is this strand's to take, and until the place where it changed hands."""
         while True:
             with self._lock:
-                if self._session.stopped or self._index >= len(self._turns):
+                if self._session.stopped or strand not in self._known:
                     return
-                if self._turns[self._index][0] == strand or strand not in self._known:
+                run = self._turns[self._index]
+                if run.strand == strand:
+                    begun, self._begun = self._begun, True
+                    break
+                if self._begun and self._index == len(self._turns) - 1:
                     return
                 sleeper = _allocate()
                 sleeper.acquire()
                 self._waiting.setdefault(strand, []).append(sleeper)
             with self._session.blocking():
                 sleeper.acquire()
+        if not begun and run.slot is not None:
+            # Never raises: an error out of a lock would kill a pool's worker, and hang who waits for it.
+            with suppress(Stopped):
+                self._session.gate.wait(run.slot)
 
     def taken(self, strand: str) -> None:
         """The strand has taken the lock: one turn is over."""
         with self._lock:
-            if self._index >= len(self._turns) or self._turns[self._index][0] != strand:
+            last = len(self._turns) - 1
+            if self._index == last or self._turns[self._index].strand != strand:
                 return
             self._session.gate.progress += 1
             self._left -= 1
             if self._left > 0:
                 return
             self._index += 1
-            if self._index >= len(self._turns):
-                self._release_all()
-                return
-            following, self._left = self._turns[self._index]
-            for sleeper in self._waiting.pop(following, ()):
+            self._begun = False
+            run = self._turns[self._index]
+            self._left = run.count
+            for sleeper in self._waiting.pop(run.strand, ()):
                 sleeper.release()
+            if self._index == last:
+                self._release_all()
 
     def stop(self) -> None:
         with self._lock:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import _thread
 import threading
+from contextlib import suppress
 from typing import Any
 
 from lockstep.log.model import Kind
 from lockstep.session import current, lanes
+from lockstep.session.gate import Stopped
 
 _Lock = _thread.allocate_lock
 _RLock = _thread.RLock
@@ -74,7 +76,8 @@ class GatedLock:
         # Under the lock itself, so the counts need no other.
         if strand is not self._last:
             if self._last is not None:
-                session.emit(Kind.LOCK, self._last.name, session.position(), name=self._name, of=self._run)
+                last = self._last.name
+                session.emit(Kind.LOCK, strand.name, session.position(), what=last, name=self._name, of=self._run)
             self._last, self._run = strand, 0
         self._run += 1
 
@@ -83,7 +86,8 @@ class GatedLock:
         if not (blocking and timeout < 0) and not session.stopped:
             missed = session.cause(lane, "acquire", lane.ordinal("acquire"))
             if missed is not None:
-                session.wait(missed)
+                with suppress(Stopped):
+                    session.gate.wait(missed)
                 return False
         turns = session.turns(self._name)
         if turns is None:
