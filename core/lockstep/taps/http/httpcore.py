@@ -1,0 +1,281 @@
+"""httpx and httpx2, sync and async, and whatever else stands on httpcore: cut at the connection pool.
+
+Seams, tried with httpcore 1.0 and httpcore2 2.16: `ConnectionPool.handle_request` and
+`AsyncConnectionPool.handle_async_request` (proxy pools inherit both), `AsyncConnectionPool.aclose`.
+Above them everything stays the client's own: redirects, auth, cookies, retries, mounts, hooks,
+decoding, exception mapping, the user's transports. What is not seen from here are connection-level
+matters: `trace` callbacks do not fire in a replay, where no connection is made.
+
+An exchange is stored as a head part {"status", "headers", "http_version", "reason", …}, byte parts
+(transfer-decoded, still content-encoded), and the end. An async stream that was closed before its
+end has the part {"closed": true}: closing suspends the task, and the program goes on from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from lockstep.errors import Code
+from lockstep.log.model import Value
+from lockstep.session import current
+from lockstep.taps.http import bodies, streams
+from lockstep.taps.http.request import absolute, asked, offered
+from lockstep.taps.http.seams import Seam, parameters
+from lockstep.taps.imports import when_imported
+
+if TYPE_CHECKING:
+    from lockstep.session.surface import Session
+
+_PACKAGES = ("httpcore", "httpcore2")
+_TRIED = {"httpcore": "1.0.9", "httpcore2": "2.16.2"}
+
+_seams: list[Seam] = []
+_unsupported: dict[str, str] = {}
+
+
+def install() -> None:
+    """Patches both packages, now or when they are imported."""
+    for name in _PACKAGES:
+        when_imported(name, _patch)
+
+
+def start(session: Any) -> None:
+    """Puts back what another tool took off meanwhile, and names a package that cannot be covered."""
+    for seam in _seams:
+        seam.put()
+    for name, problem in _unsupported.items():
+        session.note(name, problem)
+
+
+def stop(session: Any) -> None:
+    """Notices a seam that was taken off during the session: calls since then were not seen."""
+    for seam in _seams:
+        instead = seam.missing()
+        if instead is not None:
+            session.note(str(seam), f"was replaced by {instead} during the run")
+
+
+def probe(module: ModuleType) -> str:
+    """Why this version cannot be covered, "" if it can."""
+    pool, apool = getattr(module, "ConnectionPool", None), getattr(module, "AsyncConnectionPool", None)
+    response = getattr(module, "Response", None)
+    for owner, name, wanted in (
+        (pool, "handle_request", ("self", "request")),
+        (apool, "handle_async_request", ("self", "request")),
+        (apool, "aclose", ("self",)),
+        (response, "__init__", ("self", "status", "headers", "content", "extensions")),
+    ):
+        if parameters(getattr(owner, "__dict__", {}).get(name)) != wanted:
+            version = getattr(module, "__version__", "of unknown version")
+            where = f"{getattr(owner, '__name__', owner)}.{name}"
+            return f"{version} has no {where}{wanted} (tried: {_TRIED.get(module.__name__, 'none')})"
+    return ""
+
+
+def _patch(module: ModuleType) -> None:
+    problem = probe(module)
+    if problem:
+        _unsupported[module.__name__] = problem
+        session = current.session
+        if session is not None:
+            session.note(module.__name__, problem)
+        return
+    # After `httpx2.alias_httpx()` both names are one module: a seam is put on once.
+    for seam in (
+        Seam(module.ConnectionPool, "handle_request", lambda original: _sync(original, module)),
+        Seam(module.AsyncConnectionPool, "handle_async_request", lambda original: _async(original, module)),
+        Seam(module.AsyncConnectionPool, "aclose", _closing),
+    ):
+        if seam.missing() is not None:
+            seam.put()
+            _seams.append(seam)
+
+
+def _sync(original: Any, module: Any) -> Any:
+    def handle_request(self: Any, request: Any) -> Any:
+        session = current.session
+        if session is None:
+            return original(self, request)
+        call = session.open("http")
+        if not call.live:
+            return _serve(call, request, module)
+        asking = _Asking(session, call, request)
+        try:
+            asking.prepare(bodies.SentStream)
+            with call.inside():
+                response = original(self, request)
+        except BaseException as error:
+            asking.done()
+            streams.fail(call, error)
+            raise
+        asking.done()
+        return _tapped(session, call, request, response, streams.TappedStream)
+
+    return handle_request
+
+
+def _async(original: Any, module: Any) -> Any:
+    async def handle_async_request(self: Any, request: Any) -> Any:
+        session = current.session
+        if session is None:
+            return await original(self, request)
+        call = session.open("http")
+        if not call.live:
+            return await _aserve(call, request, module)
+        asking = _Asking(session, call, request)
+        try:
+            asking.prepare(bodies.AsyncSentStream)
+            with call.inside():
+                response = await original(self, request)
+        except BaseException as error:
+            asking.done()
+            streams.fail(call, error)
+            raise
+        asking.done()
+        return _tapped(session, call, request, response, streams.AsyncTappedStream)
+
+    return handle_async_request
+
+
+def _closing(original: Any) -> Any:
+    async def aclose(self: Any) -> None:
+        session = current.session
+        if session is None:
+            await original(self)
+            return
+        await streams.close_pool(session, original, self)
+
+    return aclose
+
+
+# Recording.
+
+
+class _Asking:
+    """Asks as soon as the whole request is known: before it is sent if its body is plain bytes, else when
+    the body has been drawn; at the latest when the client is done with it."""
+
+    __slots__ = ("_call", "_request", "_sent", "_session", "_stream")
+
+    def __init__(self, session: Any, call: Any, request: Any) -> None:
+        self._session = session
+        self._call = call
+        self._request = request
+        self._stream = request.stream
+        self._sent: Any = None
+
+    def prepare(self, kind: Any) -> None:
+        body = bodies.plain(self._stream)
+        if body is not None:
+            self._ask(body)
+        else:
+            self._sent = self._request.stream = kind(self._stream, self._call, self._ask)
+
+    def done(self) -> None:
+        sent = self._sent
+        if sent is None:
+            return
+        self._request.stream = self._stream
+        if sent.partial is not None:
+            self._ask(sent.so_far(), sent.partial)
+
+    def _ask(self, body: bytes, partial: str | None = None) -> None:
+        try:
+            _ask(self._call, self._request, body, partial)
+        except Exception as error:
+            self._session.fault("httpcore request", error)
+
+
+def _tapped(session: Any, call: Any, request: Any, response: Any, stream: Any) -> Any:
+    """Hands the response on, with its stream teed."""
+    try:
+        head = _head(request, response)
+        if response.status == 101 or (request.method == b"CONNECT" and 200 <= response.status < 300):
+            # From here on it is a websocket or a tunnel, which no tap follows.
+            call.part({**head, "switched": True})
+            call.end("ok")
+            session.note("protocol switch", f"{request.url.host.decode('latin-1')} ({response.status})")
+            return response
+        call.part(head)
+        response.stream = stream(response.stream, call)
+    except Exception as error:
+        session.fault("httpcore response", error)
+    return response
+
+
+def _head(request: Any, response: Any) -> dict[str, Value]:
+    extensions = response.extensions
+    headers = _text(response.headers)
+    head: dict[str, Value] = {
+        "status": response.status,
+        "headers": [[name, value] for name, value in headers],
+        "http_version": extensions.get("http_version", b"").decode("latin-1"),
+    }
+    for name in ("reason_phrase", "stream_id"):
+        value = extensions.get(name)
+        if value is not None:
+            head[name] = value.decode("latin-1") if isinstance(value, bytes) else value
+    if any(name.lower() == "content-encoding" for name, _ in headers):
+        head["offered"] = offered(_text(request.headers))
+    # Information only; it raises OSError on a connection that the peer has closed already.
+    with contextlib.suppress(Exception):
+        address = extensions["network_stream"].get_extra_info("server_addr")
+        head["server_addr"] = [str(address[0]), int(address[1])]
+    return head
+
+
+# Replay.
+
+
+def _serve(call: Any, request: Any, module: Any) -> Any:
+    drawn = bodies.draw(request.stream, call)
+    _ask(call, request, drawn.body, drawn.partial)
+    piece = call.take()
+    if drawn.error is not None:
+        raise drawn.error
+    return _response(call, request, module, piece, streams.ServedStream)
+
+
+async def _aserve(call: Any, request: Any, module: Any) -> Any:
+    drawn = await bodies.adraw(request.stream, call)
+    _ask(call, request, drawn.body, drawn.partial)
+    piece = await streams.next_piece(call)
+    if drawn.error is not None:
+        raise drawn.error
+    return _response(call, request, module, piece, streams.AsyncServedStream)
+
+
+def _response(call: Any, request: Any, module: Any, piece: Any, stream: Any) -> Any:
+    if piece.status is not None:
+        streams.raise_end(call, piece)
+    head = piece.value
+    session: Session = call.session
+    if not isinstance(head, dict) or "status" not in head:
+        session.diverge(Code.UNSERVABLE, "the recorded answer has no head", call=call)
+    if head.get("switched"):
+        session.diverge(Code.NOT_COVERED, "what followed the protocol switch was not recorded", call=call)
+    streams.check_encoding(call, head, offered(_text(request.headers)))
+    extensions: dict[str, Any] = {"http_version": str(head.get("http_version") or "HTTP/1.1").encode("latin-1")}
+    if "reason_phrase" in head:
+        extensions["reason_phrase"] = head["reason_phrase"].encode("latin-1")
+    if "stream_id" in head:
+        extensions["stream_id"] = head["stream_id"]
+    extensions["network_stream"] = streams.NoNetwork(call, head.get("server_addr"))
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]]
+    return module.Response(head["status"], headers=headers, content=stream(call), extensions=extensions)
+
+
+# Both.
+
+
+def _ask(call: Any, request: Any, body: bytes, partial: str | None) -> None:
+    url = request.url
+    address = absolute(url.scheme.decode(), url.host.decode("latin-1"), url.port, url.target.decode("latin-1"))
+    what = asked(request.method.decode("latin-1"), address, _text(request.headers), body, partial)
+    call.ask(what.name, what.request, what.key, what.kind)
+
+
+def _text(headers: Any) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]

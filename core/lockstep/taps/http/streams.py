@@ -1,0 +1,274 @@
+"""Response bodies of httpcore: teed while recording, served in a replay.
+
+A tee records what passes and never waits, so nothing is added to the time to the first byte.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lockstep.errors import Code
+from lockstep.log.model import Status
+from lockstep.session import lanes
+from lockstep.session.exceptions import revive
+from lockstep.session.ticks import here
+
+if TYPE_CHECKING:
+    from lockstep.session.surface import Session
+
+
+def fail(call: Any, error: BaseException) -> None:
+    """Recording: ends an effect with an exception. A cancellation or a closed coroutine is the program's doing."""
+    exceptions = sys.modules.get("asyncio.exceptions")
+    if exceptions is not None and isinstance(error, exceptions.CancelledError):
+        call.end(Status.CANCELLED)
+    elif isinstance(error, GeneratorExit):
+        call.end(Status.CLOSED)
+    else:
+        call.end(Status.ERROR, error)
+
+
+def raise_end(call: Any, piece: Any) -> NoReturn:
+    """Replay: raises what the recorded effect ended with, where the program expects more."""
+    if piece.status is Status.ERROR:
+        raise revive(piece.value, call)
+    session: Session = call.session
+    session.diverge(Code.PAST_END, "the program reads further than the recorded run did", call=call)
+
+
+def check_encoding(call: Any, head: dict[str, Any], accepted: str) -> None:
+    """A recorded body that only the recording's environment could decode would reach the program raw."""
+    recorded = _codings(head.get("offered", ""))
+    for name, value in head["headers"]:
+        if name.lower() == "content-encoding":
+            for coding in _codings(value):
+                if coding in recorded and coding not in _codings(accepted):
+                    call.session.diverge(
+                        Code.ENVIRONMENT, f"the recorded answer is {coding}-encoded: this client has no decoder",
+                        call=call, path="headers.accept-encoding", expected=head.get("offered"), actual=accepted,
+                    )  # fmt: skip
+
+
+def _codings(value: str) -> set[str]:
+    return {part.partition(";")[0].strip().lower() for part in value.split(",")} - {""}
+
+
+async def next_piece(call: Any) -> Any:
+    """The next piece; outside of asyncio (trio) it can only be waited for with the thread."""
+    return call.take() if here() is None else await call.atake()
+
+
+# Response bodies, recording.
+
+
+class TappedStream:
+    """A live response body: each chunk is recorded as it passes."""
+
+    def __init__(self, stream: Any, call: Any) -> None:
+        self._stream = stream
+        self._call = call
+
+    def __iter__(self) -> Iterator[bytes]:
+        call = self._call
+        inner: Any = None
+        try:
+            while True:
+                try:
+                    with call.inside():
+                        if inner is None:
+                            inner = iter(self._stream)
+                        chunk = next(inner)
+                except StopIteration:
+                    call.end(Status.OK)
+                    return
+                except BaseException as error:
+                    fail(call, error)
+                    raise
+                call.part(chunk)
+                yield chunk
+        finally:
+            call.end(Status.CLOSED)
+            close = getattr(inner, "close", None)
+            if close is not None:
+                with call.inside():
+                    close()
+
+    def close(self) -> None:
+        try:
+            with self._call.inside():
+                self._stream.close()
+        finally:
+            self._call.end(Status.CLOSED)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class AsyncTappedStream:
+    """A live response body of a task.
+
+    At its end the stream is closed before the program is told: the close suspends, and the program
+    goes on once, after both. (The client's own close that follows finds nothing left to do.)
+    """
+
+    def __init__(self, stream: Any, call: Any) -> None:
+        self._stream = stream
+        self._call = call
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        call = self._call
+        inner: Any = None
+        try:
+            while True:
+                try:
+                    with call.inside():
+                        if inner is None:
+                            inner = self._stream.__aiter__()
+                        try:
+                            chunk = await inner.__anext__()
+                        except StopAsyncIteration:
+                            await self._stream.aclose()
+                            break
+                except BaseException as error:
+                    fail(call, error)
+                    raise
+                call.part(chunk)
+                yield chunk
+            call.end(Status.OK)
+        finally:
+            close = getattr(inner, "aclose", None)
+            if close is not None:
+                with call.inside():
+                    await close()
+
+    async def aclose(self) -> None:
+        call = self._call
+        try:
+            with call.inside():
+                await self._stream.aclose()
+        except BaseException as error:
+            fail(call, error)
+            raise
+        call.part({"closed": True})
+        call.end(Status.CLOSED)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+# Response bodies, replay.
+
+
+class ServedStream:
+    """A recorded response body, handed out chunk by chunk where the recording handed it out."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __iter__(self) -> Iterator[bytes]:
+        call = self._call
+        try:
+            while True:
+                piece = call.take()
+                if piece.status is Status.OK:
+                    return
+                if piece.status is not None:
+                    raise_end(call, piece)
+                yield piece.value
+        finally:
+            call.end(Status.CLOSED)
+
+    def close(self) -> None:
+        self._call.end(Status.CLOSED)
+
+
+class AsyncServedStream:
+    """The same for tasks."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._over = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        call = self._call
+        while True:
+            piece = await self._next()
+            if piece.status is Status.OK:
+                return
+            if piece.status is not None or not isinstance(piece.value, bytes):
+                raise_end(call, piece)
+            yield piece.value
+
+    async def aclose(self) -> None:
+        call = self._call
+        if not self._over:
+            piece = await self._next()
+            if piece.status is None and isinstance(piece.value, bytes):
+                call.session.diverge(Code.ORDER, "the program closes a stream that was read further before", call=call)
+            if piece.status is Status.ERROR:
+                raise_end(call, piece)
+            self._over = True
+        call.end(Status.CLOSED)
+
+    async def _next(self) -> Any:
+        try:
+            piece = await next_piece(self._call)
+        except BaseException:
+            self._over = True
+            raise
+        if piece.status is not None:
+            self._over = True
+        return piece
+
+
+async def close_pool(session: Any, original: Any, pool: Any) -> None:
+    """Closes a client's pool. With open connections that suspends the task, without (in a replay) it does
+    not: so the place where the program goes on is a cause of its own."""
+    ticks = here()
+    if ticks is None or not ticks.running or lanes.inside() is not None:
+        await original(pool)
+        return
+    call = session.open("http")
+    lane = call.lane
+    number = lane.ordinal("close")
+    if session.recording:
+        serial = ticks.serial
+        with call.inside():
+            await original(pool)
+        session.cause(lane, "close", number, -1 if ticks.serial == serial else ticks.count)
+        return
+    await original(pool)  # nothing is open in a replay, unless the client was made and used before it
+    slot = session.cause(lane, "close", number)
+    if slot is None:
+        return
+    if slot.tick < 0:
+        session.wait(slot)
+        return
+    # Here, since asyncio costs 60 ms to import and sync programs never need it.
+    from lockstep.session import suspend
+
+    await suspend.until(call, slot, False, ticks)
+
+
+class NoNetwork:
+    """The `network_stream` extension of a served response: the one fact recorded of it, and no network."""
+
+    def __init__(self, call: Any, address: Any) -> None:
+        self._call = call
+        self._address = address
+
+    def get_extra_info(self, info: str) -> Any:
+        if info == "server_addr" and self._address is not None:
+            return tuple(self._address)
+        return self._unknown(f"{info} of the connection was not recorded")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._unknown(f"the connection is used beneath HTTP ({name})")
+
+    def _unknown(self, what: str) -> NoReturn:
+        session: Session = self._call.session
+        session.diverge(Code.UNSERVABLE, what, call=self._call)
