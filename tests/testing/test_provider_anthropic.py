@@ -74,7 +74,7 @@ def test_async_plain_and_streaming():
         (400, anthropic.BadRequestError, "invalid_request_error"),
         (429, anthropic.RateLimitError, "rate_limit_error"),
         (500, anthropic.InternalServerError, "api_error"),
-        (529, anthropic.InternalServerError, "overloaded_error"),
+        (529, anthropic.APIStatusError, "overloaded_error"),
     ],
 )
 def test_errors_have_the_shape_that_the_sdk_understands(status, error, kind):
@@ -82,3 +82,4 @@ def test_errors_have_the_shape_that_the_sdk_understands(status, error, kind):
         with pytest.raises(error) as raised:
             client.messages.create(**ASK)
     assert raised.value.body["error"] == {"type": kind, "message": "scripted trouble"}
+    assert raised.value.status_code == status
