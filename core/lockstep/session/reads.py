@@ -83,7 +83,9 @@ def unpack(packed: bytes) -> list[int]:
     if form is not None:
         deltas = struct.unpack(f"<{len(rest) // width}{form}", rest)
     else:
-        deltas = [int.from_bytes(rest[at : at + width], "little", signed=True) for at in range(0, len(rest), width or 1)]
+        deltas = [
+            int.from_bytes(rest[at : at + width], "little", signed=True) for at in range(0, len(rest), width or 1)
+        ]
     return list(itertools.accumulate(deltas, initial=first))
 
 
@@ -96,7 +98,8 @@ def _width(low: int, high: int) -> int:
 class Source(Protocol):
     """What `lane.taps` holds. `count`: how many values the lane was given, as far as it counts."""
 
-    count: int
+    @property
+    def count(self) -> int: ...
 
 
 class Stream(Source, Protocol):

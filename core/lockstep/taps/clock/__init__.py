@@ -1,0 +1,113 @@
+"""The clock: every way in which Python code asks what time it is.
+
+Functions of module `time` are replaced as attributes, the constructors of `datetime` and `date` in
+their types' dicts. Readings belong to lanes and come back exactly (`lockstep.session.reads`); what
+waits in the standard library keeps the real clock.
+
+Not seen: C code that asks the system itself (numpy's `datetime64("now")`, SQLite's `datetime('now')`,
+drivers in C or Rust), and names bound before an in-process session that no module global holds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from lockstep.session.lanes import outside
+from lockstep.taps.clock import private, readers, travel, zone
+from lockstep.taps.held import Originals
+from lockstep.taps.imports import when_imported
+from lockstep.taps.patches import Patches, disguise
+
+_taps = readers.taps()
+for _name, _tap in _taps.items():
+    disguise(_tap, readers.real[_name], "time")
+
+_module = Patches()  # attributes of module `time`
+_held = Patches()  # names that other modules had taken before; for the length of a session
+_on = False
+_undo: list[Callable[[], None]] = []
+
+
+def install() -> None:
+    """Patches once; inert without a session (16 ns a call)."""
+    global _on
+    if _on:
+        return
+    _on = True
+    for name, tap in _taps.items():
+        _module.set(time, name, tap)
+    when_imported("datetime", _install_dates)
+    _install_dates(sys.modules.get("datetime"))  # again, after `uninstall`
+    private.install(_taps, time)
+    travel.install(uninstall, install)
+
+
+def uninstall() -> list[str]:
+    """Takes the patches off; returns what others have patched on top, which stays."""
+    global _on
+    if not _on:
+        return []
+    _on = False
+    kept = _module.undo()
+    if "datetime" in sys.modules:
+        from lockstep.taps.clock import dates
+
+        kept += dates.uninstall()
+    return kept
+
+
+def _install_dates(module: ModuleType | None) -> None:
+    if module is None or not _on:
+        return
+    from lockstep.taps.clock import dates
+
+    dates.install()
+
+
+def start(session: Any, facts: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Begins to record or to replay. `facts`: what the recording's `start` returned, None while recording."""
+    install()
+    _originals().rewrite(_held)
+    # Loaded here, unrecorded, since it reads the clock while it is: whether we or the program need it first is
+    # not the same in a replay. 3 ms after what a session has loaded.
+    logging = outside(True, importlib.import_module)("logging")
+    if facts is None:
+        return {**zone.facts(), "logging": getattr(logging, "_startTime", None)}
+    if zone.restore(facts) is not None:
+        _undo.append(zone.undo)
+    began, recorded = getattr(logging, "_startTime", None), facts.get("logging")
+    if began is not None and type(recorded) is type(began):
+        setattr(logging, "_startTime", recorded)
+        _undo.append(lambda: setattr(logging, "_startTime", began))
+    return facts
+
+
+def stop(session: Any) -> None:
+    """Ends it: names taken before the session are what they were, and so are zone and log epoch."""
+    _held.undo()
+    while _undo:
+        _undo.pop()()
+
+
+def held_names() -> list[str]:
+    """`module.name` of each global outside the standard library that still holds an original clock.
+
+    Empty in a session, which rewrites them; before one, it tells what a late start would miss without
+    that. Default arguments, closures and class attributes are not seen.
+    """
+    return _originals().names()
+
+
+def _originals() -> Originals:
+    originals = Originals({readers.real[name]: tap for name, tap in _taps.items()})
+    if "datetime" in sys.modules:
+        from lockstep.taps.clock import dates
+
+        for owner, name in dates.CAPTURABLE:
+            originals.add_bound(owner, name)
+    return originals
