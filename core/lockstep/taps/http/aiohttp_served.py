@@ -1,0 +1,322 @@
+"""One aiohttp exchange in a replay: recorded bytes go through aiohttp's own parser, readers and responses.
+
+Only imported once aiohttp is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ClientRequest, RequestInfo
+from aiohttp.connector import Connection
+from aiohttp.helpers import set_exception
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from lockstep.errors import Code
+from lockstep.log.model import Status
+from lockstep.session.call import Call, Piece
+from lockstep.session.exceptions import revive
+from lockstep.session.lanes import INSIDE
+from lockstep.taps.http.aiohttp_request import SentBody, hand_back
+
+type Original = Callable[..., Any]
+
+
+class _Transport(asyncio.Transport):
+    """A connection to nobody: takes what is written, and closes one callback later, as a socket does."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, protocol: ResponseHandler, peer: Any) -> None:
+        super().__init__({"peername": tuple(peer)} if peer else None)
+        self._loop = loop
+        self._protocol = protocol
+        self._closing = False
+
+    def write(self, data: Any) -> None:
+        pass
+
+    def writelines(self, list_of_data: Any) -> None:
+        pass
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def is_reading(self) -> bool:
+        return not self._closing
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._loop.call_soon(self._protocol.connection_lost, None)
+
+    def abort(self) -> None:
+        self.close()
+
+
+class ServedHandler(ResponseHandler):  # type: ignore[misc]
+    """aiohttp's protocol, fed from the record.
+
+    It goes into the connector's pool as a real one would, so that closing the connector takes the same
+    number of callbacks; it is taken out where a real one would be used again (see `ServedExchange`).
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, exchange: ServedExchange) -> None:
+        super().__init__(loop)
+        self.lockstep_served = exchange
+
+    @property
+    def connected(self) -> bool:
+        # A reader asks this when it is about to wait with an empty buffer, and only then.
+        self.lockstep_served.reading()
+        return super().connected  # type: ignore[no-any-return]
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        message, payload = data
+        if message.code >= 200:
+            self.lockstep_served.check_encoding(message.compression)
+            payload.on_eof(self.lockstep_served.complete)
+        super().feed_data(data, size)
+
+    def _reschedule_timeout(self) -> None:
+        pass  # a read timeout that ran out in the recording is served as its error
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.lockstep_served.closed()
+        super().close()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.lockstep_served.closed()
+        super().abort()
+
+
+class ServedExchange:
+    """Serves one request from `connect` to the end of its answer."""
+
+    def __init__(self, session: Any, call: Call, streamed: bool) -> None:
+        self._session = session
+        self._call = call
+        self._context = contextvars.copy_context()
+        self._context.run(INSIDE.set, call)
+        self._taking: Coroutine[Any, Any, Piece] | None = None
+        self._protocol: ServedHandler | None = None
+        self._live: dict[str, object] = {}
+        self._offered = ""
+        self._sent: bytes | None = None
+        self._recorded_sent: bytes | None = None
+        self._complete = False
+        self._read_on = True  # whether the recorded program wanted more than it got
+        self.body = SentBody(self._body_sent) if streamed else None
+
+    async def connect(self, original: Original, connector: Any, request: ClientRequest, traces: Any, limit: Any) -> Any:
+        """`BaseConnector.connect` without connecting: ends as it did in the recording."""
+        self._live = _objects(connector, request)
+        self._offered = request.headers.get("Accept-Encoding", "")
+        peer = await self._connected(traces)
+        loop = asyncio.get_running_loop()
+        protocol = self._protocol = ServedHandler(loop, self)
+        protocol.connection_made(_Transport(loop, protocol, peer))
+        _acquire(connector, request, protocol)
+        _open.add(self)
+        self._context.run(self._pull)
+        return Connection(connector, request.connection_key, protocol, loop)
+
+    async def send(self, original: Original, request: ClientRequest, connection: Any) -> Any:
+        """`ClientRequest.send`, to nobody."""
+        hand_back(self._call, request)
+        token = INSIDE.set(self._call)
+        try:
+            return await original(request, connection)
+        finally:
+            INSIDE.reset(token)
+
+    def reading(self) -> None:
+        """The program is about to wait for more. Diverges where the recorded one had stopped reading."""
+        if not self._read_on:
+            self._session.diverge(
+                Code.PAST_END, "the answer is read further than in the recording", call=self._call
+            )  # fmt: skip
+
+    def check_encoding(self, encoding: str | None) -> None:
+        """Diverges where this environment has no decoder for the recorded answer and so did not offer it."""
+        if encoding in ("br", "zstd") and encoding not in self._offered:
+            self._session.diverge(
+                Code.ENVIRONMENT, f"the recorded answer is encoded as {encoding}, which cannot be decoded here",
+                call=self._call, path="headers.accept-encoding", expected=encoding, actual=self._offered,
+            )  # fmt: skip
+
+    def complete(self) -> None:
+        self._complete = True
+
+    def closed(self) -> None:
+        if not self._complete:
+            self._call.end("closed")
+
+    def stop(self) -> None:
+        """The session is over: nothing more comes, and the connection is not used again."""
+        if self._taking is not None:
+            self._context.run(self._taking.close)
+            self._taking = None
+        protocol = self._protocol
+        if protocol is not None and protocol.transport is not None and not protocol._loop.is_closed():
+            protocol.transport.close()
+
+    async def _connected(self, traces: Any) -> Any:
+        while True:
+            piece = await self._call.atake()
+            value = piece.value
+            match piece.status:
+                case None if isinstance(value, dict) and "connected" in value:
+                    return value["connected"]
+                case None if isinstance(value, dict) and "trace" in value:
+                    number: Any = value["of"]
+                    if number < len(traces or ()):
+                        args: Any = value["args"]
+                        await getattr(traces[number], str(value["trace"]))(*args)
+                case Status.ERROR:
+                    raise revive(value, self._call, self._live)
+                case Status.CLOSED:
+                    # Still connecting when the recording ended: nothing is known of what follows.
+                    await asyncio.get_running_loop().create_future()
+                case _:
+                    self._session.diverge(Code.UNSERVABLE, "the recorded answer is not aiohttp's", call=self._call)
+
+    def _pull(self, _done: object = None) -> None:
+        """Takes piece after piece at its moment and feeds it. No task: the program would see it in
+        `asyncio.all_tasks()`, and the loop's end would cancel it."""
+        try:
+            while True:
+                if self._taking is None:
+                    self._taking = self._call.atake()
+                try:
+                    waiting = self._taking.send(None)
+                except StopIteration as done:
+                    self._taking = None
+                    if not self._feed(done.value):
+                        break
+                else:
+                    waiting._asyncio_future_blocking = False
+                    waiting.add_done_callback(self._pull, context=self._context)
+                    return
+        except BaseException as error:
+            self._taking = None
+            self._fail(error)
+        _open.discard(self)
+
+    def _feed(self, piece: Piece) -> bool:
+        """Hands one piece to aiohttp; False after the last."""
+        protocol, value = self._protocol, piece.value
+        assert protocol is not None
+        match piece.status:
+            case None if isinstance(value, bytes):
+                if protocol.transport is not None:
+                    protocol.data_received(value)
+            case None if isinstance(value, dict) and "lost" in value:
+                lost = value["lost"]
+                protocol.connection_lost(None if lost is None else revive(lost, self._call))
+            case None if isinstance(value, dict) and "sent" in value:
+                self._recorded_sent = value["sent"]  # type: ignore[assignment]
+                self._compare_sent()
+            case Status.OK:
+                if isinstance(value, dict) and value.get("upgrade"):
+                    self._session.diverge(
+                        Code.UNSERVABLE, "this connection became a websocket, whose frames are not recorded",
+                        call=self._call,
+                    )  # fmt: skip
+                return False
+            case Status.ERROR:
+                # Bytes that cannot be parsed and a lost peer have made their error by themselves.
+                if protocol.exception() is None and protocol.transport is not None:
+                    self._fail(revive(value, self._call, self._live))
+                return False
+            case Status.CLOSED:
+                self._read_on = not (isinstance(value, dict) and value.get("waiting") is False)
+                return False
+            case _:
+                self._session.diverge(Code.UNSERVABLE, "the recorded answer is not aiohttp's", call=self._call)
+        return True
+
+    def _fail(self, error: BaseException) -> None:
+        """Raises in the program, wherever it waits for this answer."""
+        protocol = self._protocol
+        if protocol is None:
+            return
+        payload = protocol._payload
+        protocol.set_exception(error)
+        # A body that could not be written says so to who waits for the head, all else to readers as well.
+        if payload is not None and (isinstance(error, TimeoutError) or not isinstance(error, Exception)):
+            set_exception(payload, error)
+
+    def _body_sent(self, body: bytes) -> None:
+        self._sent = body
+        try:
+            self._compare_sent()
+        except BaseException as error:
+            self._fail(error)
+
+    def _compare_sent(self) -> None:
+        if self._sent is None or self._recorded_sent is None or self._sent == self._recorded_sent:
+            return
+        self._session.diverge(
+            Code.REQUEST, "another request body than recorded", call=self._call, path="body",
+            expected=self._recorded_sent, actual=self._sent,
+        )  # fmt: skip
+
+
+_open: set[ServedExchange] = set()
+
+
+def stop() -> None:
+    """Ends what a replay left open."""
+    for exchange in list(_open):
+        exchange.stop()
+    _open.clear()
+
+
+def _acquire(connector: Any, request: ClientRequest, protocol: ServedHandler) -> None:
+    """Does the connector's own bookkeeping: one more connection is in use, by taking a served one out of
+    the pool where there is one. Limits are not applied, the record has their effect."""
+    key = request.connection_key
+    pooled = connector._conns.get(key)
+    if pooled and isinstance(pooled[0][0], ServedHandler):
+        pooled.popleft()
+        if not pooled:
+            del connector._conns[key]
+    connector._acquired.add(protocol)
+    if connector._limit_per_host:
+        connector._acquired_per_host[key].add(protocol)
+    if request.proxy:
+        # Puts the Proxy-Authorization header where a program may look for it.
+        connector._update_proxy_auth_header_and_build_proxy_req(request)
+
+
+def _objects(connector: Any, request: ClientRequest) -> dict[str, object]:
+    """The present objects that recorded errors refer to."""
+    found: dict[str, object] = {f"{_named(type(request.connection_key))}": request.connection_key}
+    info = request.request_info
+    if request.proxy:
+        # The one that failed was the CONNECT to the proxy.
+        headers = CIMultiDictProxy(CIMultiDict(request.headers))
+        info = RequestInfo(request.url, "CONNECT", headers, request.proxy)
+    found[_named(RequestInfo)] = info
+    return found
+
+
+def _named(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
