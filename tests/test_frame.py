@@ -108,3 +108,46 @@ def test_importing_it_loads_no_framework_and_no_heavy_module(installed: Path, tm
         env=clean_environment(tmp_path),
     )
     assert loaded.stdout.strip() == "[]"
+
+
+def find_python(*versions: str, path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """What the project's search for an interpreter answers with only `path` and the system's own commands."""
+    environment = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(path)} | variables
+    command = (ROOT / ".ci/python", *versions)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def executable(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_the_search_for_python_passes_over_what_does_not_run(tmp_path: Path):
+    """As pyenv's shims of versions that are not selected."""
+    real = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    executable(tmp_path / "python3.14", "echo not selected >&2; exit 127")
+    executable(tmp_path / f"python{version}", f'exec "{real}" "$@"')
+    found = find_python("3.14", version, path=tmp_path)
+    assert (found.returncode, found.stdout.strip()) == (0, real)
+
+
+def test_without_a_usable_python_it_says_what_is_missing(tmp_path: Path):
+    found = find_python("3.99", path=tmp_path)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "Needed is CPython 3.12 or newer" in found.stderr
+    assert "make PYTHON=" in found.stderr
+
+
+def test_a_named_python_that_does_not_run_is_an_error(tmp_path: Path):
+    found = find_python("any", path=tmp_path, PYTHON=str(tmp_path / "nowhere"))
+    assert (found.returncode, found.stdout) == (1, "")
+    assert str(tmp_path / "nowhere") in found.stderr
+
+
+def test_no_committed_file_names_an_index_or_a_place_of_one_machine():
+    files = run("git", "ls-files", cwd=ROOT).stdout.splitlines()
+    telling = ("pypi" + ".org", "/" + "root/", "/opt/" + "pypi", "--index" + "-url")
+    for name in files:
+        text = (ROOT / name).read_text(errors="replace") if (ROOT / name).is_file() else ""
+        assert not [words for words in telling if words in text], name
