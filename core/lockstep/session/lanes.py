@@ -128,15 +128,18 @@ def current() -> Lane | None:
     session = _current.session
     if session is None or _get_inside() is not None:
         return None
-    here = strand.__dict__
-    found: Lane | None = here.get("item")
+    found: Lane | None = _get_lane()
     if found is None:
-        found = _get_lane()
+        here: dict[str, Lane | None] = strand.__dict__
+        found = here.get("item")
         if found is None:
             if here.get("inside") is not None:
                 return None
             found = here.get("lane")
-    if found is None or found.session is not session:
+        if found is None or found.session is not session:
+            return lane()
+        return found
+    if found.session is not session or found.strand.thread != get_ident():
         return lane()
     return found
 

@@ -182,7 +182,7 @@ class _Served:
 
     __slots__ = ("_chunks", "_counted", "_given", "_left", "lane", "last", "name")
 
-    def __init__(self, lane: Lane, name: str, counted: bool, chunks: Iterator[bytes]) -> None:
+    def __init__(self, lane: Lane, name: str, counted: bool, chunks: Iterator[list[int]]) -> None:
         self.lane = lane
         self.name = name
         self.last: int | None = None
@@ -200,8 +200,7 @@ class _Served:
         if left:
             self.last = value = left.pop()
             return value
-        for chunk in self._chunks:
-            values = unpack(chunk)
+        for values in self._chunks:
             if values:
                 self._given += len(values)
                 values.reverse()
@@ -262,15 +261,18 @@ def open_stream(lane: Lane, source: str, counted: bool = True) -> Stream:
     return stream
 
 
-def _chunks(tape: Any, lane: str, source: str) -> Iterator[bytes]:
+def _chunks(tape: Any, lane: str, source: str) -> Iterator[list[int]]:
     # Fetched and unpacked one by one, as they are needed: a busy loop reads a clock millions of times.
     found = tape.lanes.get(lane)
     for seq in found.reads.get(source, ()) if found is not None else ():
         body = tape.body(seq)
         packed = body.get("values") if isinstance(body, dict) else None
-        if not isinstance(packed, bytes):
-            raise ValueError(f"the record of {source} in {lane} is damaged")
-        yield packed
+        try:
+            yield unpack(packed if isinstance(packed, bytes) else b"")
+        except ValueError as error:
+            from lockstep.errors import Code, StoreError
+
+            raise StoreError(Code.DAMAGED, f"the recorded reads of {source} in lane {lane}: {error}") from None
 
 
 def _past_end(stream: _Served) -> NoReturn:
@@ -283,10 +285,11 @@ def _past_end(stream: _Served) -> NoReturn:
     if session.interrupted:
         session.cut_here(lane)
     times = stream.count
-    session.diverge(
+    session.latch(
         Code.READS, f"{stream.name} is read more often than recorded", lane=lane, kind="read", name=stream.name,
         path=stream.name, expected=f"{times} reads in this lane", actual=f"{times + 1} reads or more",
     )  # fmt: skip
+    raise session.latched()
 
 
 def flush(lane: Lane) -> dict[str, int]:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from lockstep.session.lanes import outside
+from lockstep.session.lanes import ours
 from lockstep.taps.clock import private, readers, travel, zone
 from lockstep.taps.held import Originals
 from lockstep.taps.imports import when_imported
@@ -75,15 +75,15 @@ def start(session: Any, facts: dict[str, Any] | None = None) -> dict[str, Any]:
     _originals().rewrite(_held)
     # Loaded here, unrecorded, since it reads the clock while it is: whether we or the program need it first is
     # not the same in a replay. 3 ms after what a session has loaded.
-    logging = outside(True, importlib.import_module)("logging")
+    logging = ours(importlib.import_module)("logging")
     if facts is None:
         return {**zone.facts(), "logging": getattr(logging, "_startTime", None)}
     if zone.restore(facts) is not None:
         _undo.append(zone.undo)
     began, recorded = getattr(logging, "_startTime", None), facts.get("logging")
     if began is not None and type(recorded) is type(began):
-        setattr(logging, "_startTime", recorded)
-        _undo.append(lambda: setattr(logging, "_startTime", began))
+        vars(logging)["_startTime"] = recorded
+        _undo.append(lambda: vars(logging).update(_startTime=began))
     return facts
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 from warnings import warn
 
+from lockstep.session import current as active
 from lockstep.session.lanes import current
 from lockstep.taps.clock.readers import wall
 from lockstep.taps.patches import disguise
@@ -37,15 +38,16 @@ DEPRECATED = (
 _now: Any = vars(_datetime)["now"]
 _today: Any = vars(_date)["today"]
 _fromtimestamp: Any = vars(_datetime)["fromtimestamp"]
+_plain_now: Callable[..., module.datetime] = _datetime.now
 _plain_fromtimestamp: Callable[..., module.datetime] = _datetime.fromtimestamp
 
 CAPTURABLE = ((_datetime, "now"), (_datetime, "utcnow"), (_datetime, "today"), (_date, "today"))
 
 
 def now(cls: type[module.datetime], tz: module.tzinfo | None = None) -> module.datetime:
-    lane = current()
+    lane = None if active.session is None else current()
     if lane is None:
-        return _now.__get__(None, cls)(tz)  # type: ignore[no-any-return]
+        return _plain_now(tz) if cls is _datetime else _now.__get__(None, cls)(tz)
     # In whole microseconds, which a float holds exactly: rounding it again changes nothing.
     seconds = wall(lane, "datetime.now") // 1000 / 1e6
     if cls is _datetime:
