@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lockstep.session import current
 from lockstep.session.lanes import INSIDE
 from lockstep.taps.http.seams import Seam, parameters
+from lockstep.taps.http.streams import close_pool
 from lockstep.taps.imports import when_imported
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _install(_: ModuleType) -> None:
     client_reqrep.StreamWriter = TeedWriter
     for owner, name, make in (
         (BaseConnector, "connect", _connect),
-        (BaseConnector, "close", _apart),
+        (BaseConnector, "close", _connector_closed),
         (BaseConnector, "_release", _apart),
         (client_reqrep.ClientRequest, "send", _send),
         (ResponseHandler, "data_received", _data_received),
@@ -140,7 +141,6 @@ def _lacking() -> str:
             return f"{owner.__qualname__}.{name}({', '.join(names[1:])})"
     uses: tuple[tuple[Any, str, str], ...] = (
         (connector.BaseConnector, "__init__", "_acquired"),
-        (connector.BaseConnector, "__init__", "_conns"),
         (ResponseHandler, "__init__", "_payload"),
         (StreamReader, "_wait", "connected"),
         (client_reqrep.ClientRequest, "send", "StreamWriter"),
@@ -219,7 +219,7 @@ def _feed_data(original: Original) -> Original:
         exchange = self.lockstep_exchange
         if exchange is not None:
             message, payload = data
-            exchange.message(message.code, payload)
+            exchange.message(message, payload)
         original(self, data, size)
 
     return feed_data
@@ -260,6 +260,39 @@ def _closed(original: Original) -> Original:
         if exchange is not None and self.transport is not None:
             exchange.closed()
         apart(self)
+
+    return close
+
+
+class _Closing:
+    """What `BaseConnector.close` gives: the connections are being closed, who awaits it sees them closed."""
+
+    __slots__ = ("_connector", "_session", "_waiter")
+
+    def __init__(self, session: Any, connector: Any, waiter: Any) -> None:
+        self._session = session
+        self._connector = connector
+        self._waiter = waiter  # warns, if nobody awaits it
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return close_pool(self._session, self._done, self._connector).__await__()
+
+    async def _done(self, _: Any) -> None:
+        await self._waiter
+
+
+def _connector_closed(original: Original) -> Original:
+    apart = _apart(original)
+
+    def close(self: Any, **options: Any) -> Any:
+        session = current.session
+        if session is None:
+            return original(self, **options)
+        if not session.recording:
+            from lockstep.taps.http.aiohttp_served import close_served
+
+            _apart(close_served)(self)
+        return _Closing(session, self, apart(self, **options))
 
     return close
 

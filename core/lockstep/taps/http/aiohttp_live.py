@@ -6,6 +6,7 @@ The parts of its outcome, in the order in which they happened:
     {"connected": [host, port] or None}    there is a connection: the peer's address
     {"sent": bytes}                        a streamed request body was complete
     bytes                                  a segment of the answer, from the status line on
+    {"offered": …, "headers": […]}         the answer is encoded: what the client had said it can decode
     {"lost": encoded error or None}        the peer broke off
 
 An end of status "closed" says in {"waiting": bool} whether the program was waiting for more.
@@ -37,6 +38,7 @@ class LiveExchange:
         self._session = session
         self._call = call
         self._protocol: ResponseHandler | None = None
+        self._offered = ""
         self._error: BaseException | None = None  # what aiohttp made of the bytes or of their end
         self._inside_aiohttp = False
         self._waiting = True  # the program waits and has got all there is; first of all for the head
@@ -44,6 +46,7 @@ class LiveExchange:
 
     async def connect(self, original: Original, connector: Any, request: ClientRequest, traces: Any, limit: Any) -> Any:
         """`BaseConnector.connect`, as part of the effect."""
+        self._offered = request.headers.get("Accept-Encoding", "")
         if traces:
             traces = [Traced(self._call, trace, self._hook_of(n)) for n, trace in enumerate(traces)]
         try:
@@ -92,8 +95,12 @@ class LiveExchange:
         if self._error is not None:
             self._end("error", self._error)
 
-    def message(self, status: int, payload: Any) -> None:
+    def message(self, message: Any, payload: Any) -> None:
         """The parser found the head of an answer."""
+        status = message.code
+        if message.compression:
+            headers: Value = [["content-encoding", message.compression]]
+            self._call.part({"offered": self._offered, "headers": headers})
         if status == 101:
             self._session.note("websocket", f"{self._call_name()} was upgraded: its frames are not recorded")
             self._end("ok", {"upgrade": True})
