@@ -1,0 +1,122 @@
+"""Connections to a store's file, transactions, and SQLite's errors as ours.
+
+Two traps decide how the file is used here (tried: 100 of 101 acknowledged rows lost). POSIX locks die
+when any descriptor of the file is closed in the process, so the file is never opened but by SQLite, and
+no connection checkpoints when it closes, since it may wrongly believe to be the last. And SQLite before
+3.51.3 may lose commits when a passive checkpoint meets a writer, so checkpoints are by hand, in the mode
+that holds the write lock, one process at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lockstep.errors import Code, LockstepError, StoreError
+from lockstep.log import realtime
+
+# Seconds to wait for another process's transaction. They take well under a millisecond each.
+PATIENCE = 5.0
+
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+def connect(path: str, mode: str) -> sqlite3.Connection:
+    """A connection: mode `ro`, `rw` or `rwc`. Raises StoreError."""
+    where = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    if os.sep == "\\":
+        where = "/" + where.replace("\\", "/")
+    try:
+        connection = sqlite3.connect(
+            f"file:{where}?mode={mode}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+        )
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        for pragma in (
+            "synchronous=NORMAL",
+            "wal_autocheckpoint=0",
+            "cache_size=-8000",
+            "temp_store=MEMORY",
+            "mmap_size=0",
+            "trusted_schema=OFF",
+            "cell_size_check=ON",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error as error:
+        raise as_store_error(error, path) from error
+    return connection
+
+
+def query(connection: sqlite3.Connection, path: str, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    """All rows of one question, which is one short read transaction. Raises StoreError."""
+    deadline = realtime.monotonic() + PATIENCE
+    while True:
+        try:
+            return connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            # A reader only waits while another process recovers the file after a crash.
+            if not _is_busy(error) or realtime.monotonic() > deadline:
+                raise as_store_error(error, path) from error
+        _pause()
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, path: str, patience: float = PATIENCE) -> Iterator[sqlite3.Connection]:
+    """A write transaction. Always immediate: a deferred one that reads first fails at once when another
+    process wrote meanwhile, whatever the timeout. Raises StoreError."""
+    try:
+        _begin(connection, patience)
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    except sqlite3.Error as error:
+        raise as_store_error(error, path) from error
+
+
+def _begin(connection: sqlite3.Connection, patience: float) -> None:
+    deadline = realtime.monotonic() + patience
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or realtime.monotonic() > deadline:
+                raise
+        _pause()
+
+
+def _pause() -> None:
+    # Own retries with jitter: with 8 writers p99 is 3 ms, with SQLite's busy_timeout 19 ms. The jitter must
+    # not come from `random`, whose global state belongs to the program.
+    realtime.sleep(0.0002 + realtime.monotonic_ns() % 4800 / 1e6)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return _code(error) in _BUSY
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def as_store_error(error: sqlite3.Error, path: str) -> LockstepError:
+    """What SQLite's error means to the user."""
+    code = _code(error)
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreError(Code.NOT_A_STORE, f"not a Lockstep store: {path}")
+    if code == sqlite3.SQLITE_CORRUPT or isinstance(error, sqlite3.DataError):
+        return StoreError(Code.DAMAGED, f"the store is damaged ({error}): {path}")
+    if code == sqlite3.SQLITE_CANTOPEN and not os.path.exists(path):
+        return StoreError(Code.NOT_A_STORE, f"no such store: {path}")
+    if code in _BUSY:
+        return StoreError(
+            Code.UNWRITABLE, f"another process has held the store's lock for too long (stopped in a debugger?): {path}"
+        )
+    return StoreError(Code.UNWRITABLE, f"cannot use the store ({error}): {path}")

@@ -1,0 +1,248 @@
+"""Reading a run: each question reads the rows it needs, by key, and nothing else.
+
+Rows are found by the number of an event or blob (binary search by key), so opening, listing and seeking
+take the same time however long the run is. While a writer folds small rows into large ones the answers
+stay the same: numbers of events and blobs never change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from lockstep.errors import AddressError, Code, StoreError
+from lockstep.log.model import Event, RunInfo, RunState, StreamInfo, Value
+from lockstep.log.sqlite import rows, schema
+from lockstep.log.store import Row, StreamEnd
+from lockstep.log.unpack import Expander, damaged
+
+# One question, all its rows.
+type Ask = Callable[[str, Sequence[Any]], list[Any]]
+
+_CACHE_BYTES = 16 << 20
+_AT_ONCE = 16  # rows a listing reads in one transaction
+
+
+class SqliteRun:
+    """One run of a store. See `lockstep.log.store.RunReader`."""
+
+    def __init__(self, ask: Ask, info: RunInfo, started: int, meta: bytes) -> None:
+        self.info = info
+        self.streams: tuple[StreamInfo, ...] = info.streams
+        self._ask = ask
+        self._started = started
+        self._meta = meta
+        self._sources: dict[int, _Stream] = {}
+
+    @property
+    def meta(self) -> Value:
+        return Expander(_Nothing()).expand(self._meta)
+
+    def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[Event]:
+        seq = start
+        while stop is None or seq < stop:
+            found = self._ask(
+                "SELECT id, count, cols FROM segment WHERE id BETWEEN"
+                " coalesce((SELECT max(id) FROM segment WHERE id BETWEEN ? AND ?), ?) AND ? ORDER BY id LIMIT ?",
+                (
+                    schema.first_key(stream),
+                    schema.first_key(stream) | seq,
+                    schema.first_key(stream),
+                    schema.last_key(stream),
+                    _AT_ONCE,
+                ),
+            )
+            before = seq
+            for key, count, cols in found:
+                first = schema.number(key)
+                events = rows.events(cols)
+                if len(events) != count or first > seq:
+                    raise damaged(f"events are missing before number {first} of stream {stream} in {self.info.name}")
+                if first + count <= seq:
+                    continue
+                until = count if stop is None else min(count, stop - first)
+                yield from events[seq - first : until]
+                seq = first + until
+                if until < count:
+                    return
+            if seq == before:
+                return
+
+    def events(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[Event]:
+        source = self._source(stream)
+        for seq, head in enumerate(self.heads(stream, start, stop), start):
+            value = source.value(seq)
+            yield head if value is None else msgspec.structs.replace(head, body=value)
+
+    def body(self, stream: int, seq: int) -> Value:
+        return self._source(stream).value(seq)
+
+    def rows(self, stream: int) -> Iterator[Row | StoreError]:
+        after = schema.first_key(stream) - 1
+        while True:
+            found = self._ask(
+                "SELECT id, count, steps, size, late, blob, head, cols, body FROM segment"
+                " WHERE id > ? AND id <= ? ORDER BY id LIMIT 1",
+                (after, schema.last_key(stream)),
+            )
+            if not found:
+                return
+            key, count, steps, size, late, blob, head, cols, body = found[0]
+            after = key
+            first = schema.number(key)
+            try:
+                bodies, blobs = rows.body(body)
+                events = rows.events(cols)
+                yield Row(first, count, steps, size, late, blob, head, tuple(events), tuple(bodies), tuple(blobs))
+            except StoreError as error:
+                yield StoreError(error.code, f"{error.message} (events from {first}, {count} of them)")
+
+    def end(self, stream: int) -> StreamEnd:
+        found = self._ask("SELECT base, state, events, steps, head FROM stream WHERE id=?", (stream,))
+        if not found:
+            raise AddressError(Code.NO_ADDRESS, f"run {self.info.name} has no stream {stream}")
+        base, state, events, steps, head = found[0]
+        return StreamEnd(base, STATES.get(state, RunState.GROWING), events, steps, head)
+
+    def blob(self, stream: int, number: int) -> bytes:
+        return self._source(stream).blob(number)
+
+    def big(self, stream: int, number: int) -> bytes:
+        return self._source(stream).big(number)
+
+    def find_step(self, stream: int, step: int) -> int | None:
+        last = self._ask(
+            "SELECT late FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+            (schema.first_key(stream), schema.last_key(stream)),
+        )
+        if last and last[0][0]:
+            return None
+        return self._source(stream).seek("steps", step - 1)
+
+    def header(self) -> tuple[int, bytes]:
+        return self._started, self._meta
+
+    def check_file(self) -> list[str]:
+        return [str(line) for (line,) in self._ask("PRAGMA quick_check", ()) if line != "ok"]
+
+    def _source(self, stream: int) -> _Stream:
+        source = self._sources.get(stream)
+        if source is None:
+            source = self._sources.setdefault(stream, _Stream(self._ask, self.info.name, stream))
+        return source
+
+
+STATES = {number: RunState(name) for name, number in schema.STATES.items()}
+
+
+class _Nothing:
+    """The source of values that share nothing."""
+
+    def blob(self, number: int) -> bytes:
+        raise damaged(f"blob {number} is missing")
+
+    def big(self, number: int) -> bytes:
+        raise damaged(f"leaf {number} is missing")
+
+
+class _Stream:
+    """Bodies and blobs of one stream, with the rows read last."""
+
+    def __init__(self, ask: Ask, run: str, stream: int) -> None:
+        self._ask = ask
+        self._run = run
+        self._stream = stream
+        self._lock = threading.RLock()
+        self._expander = Expander(self)
+        self._bodies: dict[int, bytes] = {}
+        self._blobs: dict[int, bytes] = {}
+        self._held = 0
+
+    def value(self, seq: int) -> Value:
+        with self._lock:
+            packed = self._bodies.get(seq)
+            if packed is None:
+                self._load(self._row_key(seq))
+                packed = self._bodies.get(seq)
+                if packed is None:
+                    raise damaged(f"event {seq} of stream {self._stream} in {self._run} has no body")
+            return self._expander.expand(packed) if packed else None
+
+    def blob(self, number: int) -> bytes:
+        with self._lock:
+            blob = self._blobs.get(number)
+            if blob is None:
+                # Values that share with much of a long run would otherwise drop what they need next.
+                at = self.seek("blob", number)
+                self._load(self._row_key(at))
+                blob = self._blobs.get(number)
+                if blob is None:
+                    raise damaged(f"blob {number} of stream {self._stream} in {self._run} is missing")
+            return blob
+
+    def big(self, number: int) -> bytes:
+        found = self._ask("SELECT data FROM big WHERE id=?", (schema.first_key(self._stream) | number,))
+        if not found:
+            raise damaged(f"leaf {number} of stream {self._stream} in {self._run} is missing")
+        return rows.expand_leaf(found[0][0])
+
+    def seek(self, column: str, value: int) -> int:
+        """Number of the first event of the last row in which a rising column is at most `value`, by binary search.
+
+        `blob` counts what is before a row, `steps` what is in it too, so for steps it is the row after that.
+        """
+        low, high = 0, self._count()
+        answer = 0
+        while low < high:
+            middle = (low + high) // 2
+            found = self._ask(
+                f"SELECT id, count, {column} FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+                (schema.first_key(self._stream), schema.first_key(self._stream) | middle),
+            )
+            if not found:
+                return 0
+            key, count, reached = found[0]
+            first = schema.number(key)
+            if reached <= value:
+                answer = first + count if column == "steps" else first
+                low = max(first + count, middle + 1)
+            else:
+                high = first
+        return answer
+
+    def _count(self) -> int:
+        found = self._ask(
+            "SELECT id, count FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+            (schema.first_key(self._stream), schema.last_key(self._stream)),
+        )
+        return schema.number(found[0][0]) + found[0][1] if found else 0
+
+    def _row_key(self, seq: int) -> int:
+        found = self._ask(
+            "SELECT id, count FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+            (schema.first_key(self._stream), schema.first_key(self._stream) | seq),
+        )
+        if not found or schema.number(found[0][0]) + found[0][1] <= seq:
+            raise AddressError(Code.NO_ADDRESS, f"run {self._run} has no event {seq} in stream {self._stream}")
+        key: int = found[0][0]
+        return key
+
+    def _load(self, key: int) -> None:
+        found = self._ask("SELECT blob, body FROM segment WHERE id=?", (key,))
+        if not found:
+            # Folded between two questions: the row that now holds these events begins earlier.
+            key = self._row_key(schema.number(key))
+            found = self._ask("SELECT blob, body FROM segment WHERE id=?", (key,))
+        first_blob, body = found[0]
+        bodies, blobs = rows.body(body)
+        size = sum(map(len, bodies)) + sum(map(len, blobs))
+        if self._held + size > _CACHE_BYTES:
+            self._bodies.clear()
+            self._blobs.clear()
+            self._held = 0
+        self._held += size
+        self._bodies.update(enumerate(bodies, schema.number(key)))
+        self._blobs.update(enumerate(blobs, first_blob))

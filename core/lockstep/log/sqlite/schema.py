@@ -1,0 +1,49 @@
+"""The tables, all SQL that makes them, and the format's version.
+
+A row of `segment` or `big` belongs to a stream by its key: `stream << 40 | number`. So a run is read,
+deleted and exported by ranges of keys, and needs no secondary index and no garbage collection.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x4C535470  # "LStp"
+FORMAT = 1
+
+# Columns that listing and seeking need stand before the payloads: SQLite reads no further than it is asked.
+TABLES = (
+    """CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE run (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, started INTEGER NOT NULL,
+ meta BLOB NOT NULL) STRICT""",
+    # parent, stream, seq: where a fork left its parent; NULL for main
+    """CREATE TABLE branch (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, name TEXT NOT NULL, parent INTEGER,
+ stream INTEGER, seq INTEGER, UNIQUE (run, name)) STRICT""",
+    # state: 0 open, 1 complete, 2 failed; events, steps, size and head are those at its end
+    """CREATE TABLE stream (id INTEGER PRIMARY KEY, branch INTEGER NOT NULL, process TEXT NOT NULL,
+ base BLOB NOT NULL, state INTEGER NOT NULL, events INTEGER NOT NULL, steps INTEGER NOT NULL,
+ size INTEGER NOT NULL, faults INTEGER NOT NULL, head BLOB NOT NULL) STRICT""",
+    # steps, size, late: totals of the stream up to the row's end; blob: number of its first blob
+    """CREATE TABLE segment (id INTEGER PRIMARY KEY, count INTEGER NOT NULL, steps INTEGER NOT NULL,
+ size INTEGER NOT NULL, late INTEGER NOT NULL, blob INTEGER NOT NULL, head BLOB NOT NULL,
+ cols BLOB NOT NULL, body BLOB NOT NULL) STRICT""",
+    """CREATE TABLE big (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT""",
+    """CREATE INDEX stream_branch ON stream (branch)""",
+)
+
+STATES = {"complete": 1, "failed": 2}
+
+SHIFT = 40
+
+
+def first_key(stream: int) -> int:
+    """The smallest key of a stream's rows."""
+    return stream << SHIFT
+
+
+def last_key(stream: int) -> int:
+    """The largest possible key of a stream's rows."""
+    return ((stream + 1) << SHIFT) - 1
+
+
+def number(key: int) -> int:
+    """The event's or leaf's number in its stream, from a key."""
+    return key & ((1 << SHIFT) - 1)

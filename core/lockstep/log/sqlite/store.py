@@ -1,0 +1,243 @@
+"""The store: which runs there are, and making and deleting them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from lockstep.errors import Code, StoreError
+from lockstep.log import chain, realtime
+from lockstep.log.model import RunInfo, RunState, StreamInfo, Value
+from lockstep.log.pack import encode_plain
+from lockstep.log.sqlite import liveness, schema
+from lockstep.log.sqlite.append import SqliteAppender
+from lockstep.log.sqlite.connection import connect, query, transaction
+from lockstep.log.sqlite.read import STATES, SqliteRun
+from lockstep.log.store import Fault
+
+MAIN = "main"
+_MAX_NAME = 200
+
+# Connections that a forked child inherited: closing them there is forbidden as much as using them.
+_abandoned: list[sqlite3.Connection] = []
+
+
+class SqliteStore:
+    """A store in one SQLite file. See `lockstep.log.store.Store`."""
+
+    def __init__(self, path: str, reader: sqlite3.Connection) -> None:
+        self.path = path
+        self._reader: sqlite3.Connection | None = reader
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, path: str, *, create: bool) -> SqliteStore:
+        """Opens the file, checks what it is, and makes the tables of a new one. Raises StoreError."""
+        if not create and not os.path.exists(path):
+            raise StoreError(Code.NOT_A_STORE, f"no such store: {path}")
+        if create and not _is_filled(path):
+            _make(path)
+        reader = connect(path, "ro")
+        try:
+            _check(reader, path)
+        except BaseException:
+            reader.close()
+            raise
+        return cls(path, reader)
+
+    def create_run(self, name: str, meta: Value) -> RunInfo:
+        _check_name(name)
+        packed = encode_plain(meta)
+        started = realtime.time_ns()
+        connection = connect(self.path, "rw")
+        try:
+            with transaction(connection, self.path):
+                name = _free_name(connection, name)
+                run = connection.execute(
+                    "INSERT INTO run (name, started, meta) VALUES (?,?,?) RETURNING id", (name, started, packed)
+                ).fetchone()[0]
+                connection.execute("INSERT INTO branch (run, name) VALUES (?,?)", (run, MAIN))
+                live = connection.execute("SELECT id FROM stream WHERE state=0").fetchall()
+                liveness.sweep(self.path, {str(stream) for (stream,) in live if self._is_live(stream)})
+        finally:
+            connection.close()
+        return RunInfo(run, name, RunState.GROWING, started, 0, len(packed), 0, ())
+
+    def stream(self, run: RunInfo, process: str, fault: Fault | None = None) -> SqliteAppender:
+        connection = connect(self.path, "rw")
+        lock = None
+        try:
+            with transaction(connection, self.path):
+                found = connection.execute(
+                    "SELECT branch.id, run.started, run.meta FROM run JOIN branch ON branch.run=run.id"
+                    " WHERE run.id=? AND branch.name=?",
+                    (run.id, MAIN),
+                ).fetchone()
+                if found is None:
+                    raise StoreError(Code.NO_RUN, f"run {run.name} was deleted")
+                branch, started, meta = found
+                base = chain.base(started, meta, process)
+                stream = connection.execute(
+                    "INSERT INTO stream (branch, process, base, state, events, steps, size, faults, head)"
+                    " VALUES (?,?,?,0,0,0,0,0,?) RETURNING id",
+                    (branch, process, base, base),
+                ).fetchone()[0]
+                # Before the commit: nobody may see the stream while its lock is free.
+                lock = self._take_lock(stream)
+            return SqliteAppender(connection, self.path, stream, base, lock, fault)
+        except BaseException:
+            connection.close()
+            if lock is not None:
+                lock.release(remove=True)
+            raise
+
+    def runs(self) -> list[RunInfo]:
+        found = self._ask("SELECT id, name, started, length(meta) FROM run ORDER BY started DESC, id DESC")
+        return [self._info(*row) for row in found]
+
+    def run(self, name: str) -> SqliteRun:
+        found = self._ask("SELECT id, name, started, length(meta), meta FROM run WHERE name=?", (name,))
+        if not found:
+            raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}. See: lockstep runs")
+        *row, meta = found[0]
+        info = self._info(*row)
+        return SqliteRun(self._ask, info, info.started, meta)
+
+    def has_run(self, name: str) -> bool:
+        return bool(self._ask("SELECT 1 FROM run WHERE name=?", (name,)))
+
+    def delete_run(self, name: str) -> None:
+        info = self.run(name).info
+        if info.state is RunState.GROWING:
+            raise StoreError(Code.UNWRITABLE, f"run {name} is being written and cannot be deleted")
+        connection = connect(self.path, "rw")
+        try:
+            with transaction(connection, self.path):
+                for stream in info.streams:
+                    keys = schema.first_key(stream.id), schema.last_key(stream.id)
+                    connection.execute("DELETE FROM segment WHERE id BETWEEN ? AND ?", keys)
+                    connection.execute("DELETE FROM big WHERE id BETWEEN ? AND ?", keys)
+                    connection.execute("DELETE FROM stream WHERE id=?", (stream.id,))
+                connection.execute("DELETE FROM branch WHERE run=?", (info.id,))
+                connection.execute("DELETE FROM run WHERE id=?", (info.id,))
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._reader is not None and self._process == os.getpid():
+                self._reader.close()
+            self._reader = None
+
+    def _info(self, run: int, name: str, started: int, size: int) -> RunInfo:
+        streams = []
+        live = False
+        main: RunState | None = None
+        steps = faults = 0
+        for stream, process, state, events, count, stored, failed in self._ask(
+            "SELECT stream.id, process, state, events, steps, size, faults FROM branch"
+            " JOIN stream ON stream.branch=branch.id WHERE run=? ORDER BY stream.id",
+            (run,),
+        ):
+            if state == 0:
+                events, count, stored = self._so_far(stream)
+                live = live or self._is_live(stream)
+            if main is None:
+                main = STATES.get(state, RunState.INTERRUPTED)
+            streams.append(StreamInfo(stream, process, events))
+            steps += count
+            size += stored
+            faults += failed
+        whole = RunState.GROWING if live else main or RunState.INTERRUPTED
+        return RunInfo(run, name, whole, started, steps, size, faults, tuple(streams))
+
+    def _so_far(self, stream: int) -> tuple[int, int, int]:
+        found = self._ask(
+            "SELECT id, count, steps, size FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+            (schema.first_key(stream), schema.last_key(stream)),
+        )
+        if not found:
+            return 0, 0, 0
+        key, count, steps, size = found[0]
+        return schema.number(key) + count, steps, size
+
+    def _is_live(self, stream: int) -> bool:
+        return liveness.is_held(self.path, str(stream))
+
+    def _take_lock(self, stream: int) -> liveness.Lock | None:
+        try:
+            return liveness.hold(self.path, str(stream))
+        except OSError as error:
+            raise StoreError(Code.UNWRITABLE, f"cannot lock a stream of {self.path}: {error}") from error
+
+    def _ask(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            if self._process != os.getpid():
+                if self._reader is not None:
+                    _abandoned.append(self._reader)
+                self._reader, self._process = None, os.getpid()
+            if self._reader is None:
+                self._reader = connect(self.path, "ro")
+            return query(self._reader, self.path, sql, values)
+
+
+def _is_filled(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
+
+
+def _make(path: str) -> None:
+    connection = connect(path, "rwc")
+    try:
+        # Both only take effect before the first table. Pages of 1 kB: the empty tables of a small run weigh
+        # 9 kB instead of 40.
+        query(connection, path, "PRAGMA page_size=1024")
+        query(connection, path, "PRAGMA journal_mode=WAL")
+        with transaction(connection, path):
+            if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                for table in schema.TABLES:
+                    connection.execute(table)
+                connection.execute("INSERT INTO store VALUES ('sqlite', ?)", (sqlite3.sqlite_version,))
+                connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version={schema.FORMAT}")
+    finally:
+        connection.close()
+
+
+def _check(connection: sqlite3.Connection, path: str) -> None:
+    if query(connection, path, "PRAGMA application_id")[0][0] != schema.APPLICATION_ID:
+        raise StoreError(Code.NOT_A_STORE, f"not a Lockstep store: {path}")
+    version = query(connection, path, "PRAGMA user_version")[0][0]
+    if version > schema.FORMAT:
+        raise StoreError(
+            Code.TOO_NEW,
+            f"store is newer than this lockstep (format {version}, known up to {schema.FORMAT}): {path}. "
+            "Upgrade with pip install -U lockstep-replay",
+        )
+    tables = {name for (name,) in query(connection, path, "SELECT name FROM sqlite_schema WHERE type='table'")}
+    missing = {"store", "run", "branch", "stream", "segment", "big"} - tables
+    if version < schema.FORMAT or missing:
+        raise StoreError(Code.DAMAGED, f"the store lacks {', '.join(sorted(missing)) or 'its format'}: {path}")
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > _MAX_NAME or not name.isprintable() or set(name) & set("@:"):
+        raise StoreError(
+            Code.NO_RUN, f"not a name for a run: {name[:_MAX_NAME]!r}. It may be up to {_MAX_NAME} printable "
+            "characters without @ and :"
+        )
+
+
+def _free_name(connection: sqlite3.Connection, name: str) -> str:
+    if not connection.execute("SELECT 1 FROM run WHERE name=?", (name,)).fetchone():
+        return name
+    # "." follows "-" in the order of texts, so this range is the names that begin with "name-".
+    taken = connection.execute("SELECT name FROM run WHERE name > ? AND name < ?", (name + "-", name + "."))
+    numbers = [taken_name[len(name) + 1 :] for (taken_name,) in taken]
+    return f"{name}-{max((int(n) for n in numbers if n.isdecimal() and n.isascii()), default=1) + 1}"

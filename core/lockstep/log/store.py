@@ -1,0 +1,215 @@
+"""What a store is: the protocol that readers and writers of runs rely on, and how one is found.
+
+    store = open_store(create=True)
+    run = store.create_run("refund", meta)             # "refund-2" where the name is taken
+    appender = store.stream(run, "main")                # one stream for each writing process
+    appender.append(events)                             # durable against kill -9 when it returns
+    appender.close(RunState.COMPLETE)
+
+    reader = store.run("refund")
+    for event in reader.heads(reader.streams[0].id): ...   # without bodies
+    reader.body(reader.streams[0].id, 7)
+
+SQLite is the one implementation so far (`lockstep.log.sqlite`), imported only when a store is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from lockstep.errors import Code, StoreError
+from lockstep.log.model import Event, RunInfo, RunState, StreamInfo, Value
+
+ENVIRONMENT = "LOCKSTEP_STORE"
+FOLDER = ".lockstep"
+FILE = "store.db"
+
+# The one key of a body that stands in for a value which could not be stored: {UNSTORABLE: why}.
+UNSTORABLE = "lockstep.unstorable"
+
+# Told of what went wrong inside the log and where; must not raise.
+type Fault = Callable[[str, BaseException], None]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A stretch of a stream as it is stored: what `verify` checks.
+
+    first    number (seq) of its first event
+    steps    steps closed in the stream up to its end, as stored; likewise `size` in bytes
+    late     events up to its end that are stored after one of a later position
+    blob     number of its first blob
+    head     chain head after its last event, as stored
+    """
+
+    first: int
+    count: int
+    steps: int
+    size: int
+    late: int
+    blob: int
+    head: bytes
+    events: tuple[Event, ...]
+    bodies: tuple[bytes, ...]
+    blobs: tuple[bytes, ...]
+
+
+class StreamEnd(msgspec.Struct, frozen=True):
+    """What a stream's own record says. `state` GROWING: not closed, and the other fields mean nothing."""
+
+    base: bytes
+    state: RunState
+    events: int
+    steps: int
+    head: bytes
+
+
+class Appender(Protocol):
+    """Writes one stream. Used by one thread at a time; after a fork only in the process that opened it."""
+
+    @property
+    def stream(self) -> int: ...
+
+    def append(self, events: Sequence[Event]) -> int:
+        """Commits events in one transaction, with all that earlier calls could not commit. Returns how many
+        events of the stream are durable. Raises StoreError LS202 or LS203; nothing is lost by that."""
+        ...
+
+    def close(self, state: RunState | None, faults: int = 0) -> None:
+        """Ends the stream: COMPLETE or FAILED; None leaves it without an end (interrupted)."""
+        ...
+
+    def abandon(self) -> None:
+        """In a forked child: lets go of what belongs to the parent without closing it."""
+        ...
+
+
+class RunReader(Protocol):
+    """Reads one run, lazily: each question is one short transaction. Usable from any thread."""
+
+    @property
+    def info(self) -> RunInfo: ...
+
+    @property
+    def meta(self) -> Value: ...
+
+    @property
+    def streams(self) -> tuple[StreamInfo, ...]: ...
+
+    def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[Event]:
+        """Events [start, stop) in storage order, with `body` None. Reads no bodies."""
+        ...
+
+    def events(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[Event]:
+        """Events [start, stop) with their bodies."""
+        ...
+
+    def body(self, stream: int, seq: int) -> Value:
+        """The body of one event: a fresh value. Raises AddressError LS206 beyond the end."""
+        ...
+
+    def rows(self, stream: int) -> Iterator[Row | StoreError]:
+        """The stream as it is stored; an error stands for a row that cannot be read."""
+        ...
+
+    def end(self, stream: int) -> StreamEnd: ...
+
+    def blob(self, stream: int, number: int) -> bytes: ...
+
+    def big(self, stream: int, number: int) -> bytes: ...
+
+    def find_step(self, stream: int, step: int) -> int | None:
+        """A number of an event at or before which step `step` of the stream begins to be closed, found by
+        index; None where the stream is not stored in the order of positions and must be read whole."""
+        ...
+
+    def header(self) -> tuple[int, bytes]:
+        """The run's start (ns since the epoch) and meta as stored: what a stream's base is made of."""
+        ...
+
+    def check_file(self) -> list[str]:
+        """What the storage's own integrity check has to say; empty when it is sound."""
+        ...
+
+
+class Store(Protocol):
+    """A set of runs. Several threads and processes may use one store at the same time."""
+
+    @property
+    def path(self) -> str: ...
+
+    def create_run(self, name: str, meta: Value) -> RunInfo:
+        """A new run; `name` gets a number where it is taken. Raises StoreError LS203, LS207."""
+        ...
+
+    def stream(self, run: RunInfo, process: str, fault: Fault | None = None) -> Appender:
+        """A new stream of the run's main branch, for this process to write."""
+        ...
+
+    def runs(self) -> list[RunInfo]:
+        """All runs, newest first. Reads no payloads."""
+        ...
+
+    def run(self, name: str) -> RunReader:
+        """Raises StoreError LS205 where there is none."""
+        ...
+
+    def has_run(self, name: str) -> bool: ...
+
+    def delete_run(self, name: str) -> None:
+        """Frees a run's rows. Raises StoreError LS205, and LS203 while it is written."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def locate(path: str | os.PathLike[str] | None = None, *, create: bool = False) -> Path:
+    """The store that is meant: the argument, else LOCKSTEP_STORE, else `.lockstep/store.db` in the working
+    directory or above it, else (with `create`) a new one in the working directory.
+
+    Raises StoreError LS201 where there is none.
+    """
+    given = path if path is not None else os.environ.get(ENVIRONMENT)
+    if given:
+        return Path(os.path.abspath(os.path.expanduser(given)))
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        found = folder / FOLDER / FILE
+        if found.exists():
+            return found
+    if create:
+        return here / FOLDER / FILE
+    raise StoreError(
+        Code.NOT_A_STORE,
+        f"no store found: no {FOLDER}/{FILE} in {here} or above it. "
+        f"Record a run first, or name a store with --store or {ENVIRONMENT}",
+    )
+
+
+def open_store(path: str | os.PathLike[str] | None = None, *, create: bool = False) -> Store:
+    """Opens a store, found as in `locate`. With `create` it may be new.
+
+    Raises StoreError: LS201 not a store, LS202 damaged, LS203 cannot be read or written, LS204 of a newer
+    format.
+    """
+    # Here and not above: importing sqlite3 costs 5 ms, which a program that records nothing should not pay.
+    from lockstep.log.sqlite.store import SqliteStore
+
+    found = locate(path, create=create)
+    if create:
+        _prepare(found)
+    return SqliteStore.open(str(found), create=create)
+
+
+def _prepare(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ignore = path.parent / ".gitignore"
+        if path.parent.name == FOLDER and not ignore.exists():
+            ignore.write_text("*\n")
+    except OSError as error:
+        raise StoreError(Code.UNWRITABLE, f"cannot make a store at {path}: {error}") from error
