@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from lockstep.cli import terminal
+from lockstep.debugger.lines import safe
 
 OK = 0
 NO = 1  # the answer is no: diverged, differs, not consistent
@@ -40,7 +41,7 @@ def fail(error: Exception, *, as_json: bool = False, status: int | None = None) 
     message = error.message if isinstance(error, LockstepError) else str(error)
     if as_json:
         terminal.emit({"error": {"code": str(code), "message": message}})
-    terminal.say([("lockstep: ", "bad"), (f"{code} " if code else "", "strong"), terminal.safe(message)])
+    terminal.say([("lockstep: ", "bad"), (f"{code} " if code else "", "strong"), safe(message)])
     if status is None:
         status = NOT_STARTED if isinstance(error, TargetError) else UNUSABLE
     raise SystemExit(status)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockstep import launch
-from lockstep.launch import place, supervise
+from lockstep.launch import supervise
+from lockstep.log import place
 
 if TYPE_CHECKING:
     from lockstep.launch.outcome import Outcome

@@ -1,78 +1,19 @@
 """How Lockstep speaks: plain lines, colour and tables for a terminal, one JSON object for programs.
 
-Recorded content is shown, never interpreted: `safe` makes control characters visible before anything
-else happens to a text, and Rich gets ready-made `Text`, not markup.
+Rich gets ready-made `Text`, never markup: what was recorded is shown and not interpreted.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-# A piece of a line: what it says, and what it is. Colour only carries what a word already says.
-type Piece = str | tuple[str, str]
-type Line = Sequence[Piece]
+from lockstep.debugger.lines import Line, Piece, cells, cut
 
 _CODES = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "strong": "1", "address": "36"}
 _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "dim": "dim", "strong": "bold", "address": "cyan"}
-# Left-to-right and right-to-left overrides and isolates: they show a text in another order than it is.
-_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-def safe(text: str) -> str:
-    """The text on one line, with everything a terminal would act on written out as an escape."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_visible(character) for character in text)
-
-
-def _visible(character: str) -> str:
-    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character)
-    if named is not None:
-        return named
-    code = ord(character)
-    if character in _REORDERING or unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-        return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-    return character
-
-
-def cells(text: str) -> int:
-    """Columns that a text takes in a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(_width(character) for character in text)
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def cut(text: str, width: int) -> str:
-    """The text in at most `width` columns; what is too wide loses its middle."""
-    if cells(text) <= width:
-        return text
-    if width < 2:
-        return "…"[:width]
-    left = (width - 1 + 1) // 2
-    head = _take(text, left)
-    tail = _take(text[::-1], width - 1 - cells(head))[::-1]
-    return f"{head}…{tail}"
-
-
-def _take(text: str, width: int) -> str:
-    used = 0
-    for index, character in enumerate(text):
-        used += _width(character)
-        if used > width:
-            return text[:index]
-    return text
-
-
 def coloured(stream: TextIO) -> bool:
     """Whether that stream is a terminal that wants colour (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -95,10 +36,6 @@ def say(line: Line | str = "", *, to: TextIO | None = None) -> None:
     colour = coloured(stream)
     text = "".join(_painted(piece, colour) for piece in pieces)
     stream.write(_encodable(text.rstrip(), stream) + "\n")
-
-
-def plain(line: Line) -> str:
-    return "".join(piece if isinstance(piece, str) else piece[0] for piece in line)
 
 
 def _painted(piece: Piece, colour: bool) -> str:

@@ -25,6 +25,8 @@ CHANNEL = "stdout"
 
 _isatty = os.isatty
 _terminal_size = os.get_terminal_size
+# Methods of the text layer that write to the buffer.
+_METHODS = ("flush", "reconfigure", "close", "seek", "tell", "truncate")
 # Threads that are in the text layer: what that writes to the buffer is not the program's own bytes.
 _inside: set[int] = set()
 _tapped: Any = None
@@ -41,8 +43,9 @@ def install() -> None:
         _write = text.write
         text.write = _text_write(text.write)  # type: ignore[method-assign]
         text.buffer.write = _bytes_write(text.buffer.write)  # type: ignore[method-assign]
-        for name in ("flush", "reconfigure", "detach", "close", "seek", "tell", "truncate"):
+        for name in _METHODS:
             setattr(text, name, _passing(getattr(text, name)))
+        text.detach = _detaching(text)  # type: ignore[method-assign]
     except AttributeError:
         return  # not Python's own kind of stream (a host's replacement): nothing of it is stdout's
     _tapped = text
@@ -116,6 +119,19 @@ def _passing(original: Any) -> Any:
     method.__name__ = original.__name__
     method.__doc__ = original.__doc__
     return method
+
+
+def _detaching(text: Any) -> Any:
+    original = _passing(text.detach)
+
+    def detach() -> Any:
+        """The text layer is of no use any more, and fails as it does without us; its buffer stays tapped."""
+        buffer = original()
+        for name in ("write", "detach", *_METHODS):
+            vars(text).pop(name, None)
+        return buffer
+
+    return detach
 
 
 def _print(channel: str, data: Value) -> None:

@@ -1,0 +1,84 @@
+"""`lockstep replay` and `lockstep verify`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from lockstep.cli import failures, terminal
+from lockstep.debugger import render
+from lockstep.debugger import replay as replays
+from lockstep.debugger import verify as checks
+from lockstep.log.store import locate
+
+
+def replay(
+    run: str, command: Sequence[str], *, store: str | None, speed: float, as_json: bool, debug: bool
+) -> None:
+    """Replays once and says whether it was the same run."""
+    with failures.reported(as_json=as_json, debug=debug):
+        done = replays.replay(
+            str(locate(store)), run, command, speed=speed, stdout=2 if as_json else None, debug=debug
+        )  # fmt: skip
+        if as_json:
+            terminal.emit(done)
+        else:
+            for line in render.replaying(done, command):
+                terminal.say(line)
+        raise SystemExit(failures.OK if done.identical else failures.NO)
+
+
+def verify(
+    run: str, command: Sequence[str], *, store: str | None, times: int, as_json: bool, debug: bool
+) -> None:
+    """Checks the record, then replays it; stops at the first replay that is not the same run."""
+    with failures.reported(as_json=as_json, debug=debug):
+        path = str(locate(store))
+        checked = checks.check(path, run)
+        done: list[replays.Replayed] = []
+        if not checked.problems:
+            with open(os.devnull, "wb") as nowhere, _Progress(times, quiet=as_json) as progress:
+                for one in checks.repeat(path, run, command, times, nowhere.fileno(), debug=debug):
+                    done.append(one)
+                    progress.advance()
+        verdict = checks.judge(checked, done, times)
+        if as_json:
+            terminal.emit(verdict)
+        else:
+            for line in render.verifying(verdict, done, command):
+                terminal.say(line)
+        raise SystemExit(failures.OK if verdict.identical else failures.NO)
+
+
+class _Progress:
+    """A bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, total: int, *, quiet: bool) -> None:
+        self._shown = not quiet and total > 1 and terminal.coloured(sys.stderr)
+        self._total = total
+
+    def __enter__(self) -> _Progress:
+        if self._shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("replaying"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=Console(file=sys.stderr),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("", total=self._total)
+        return self
+
+    def advance(self) -> None:
+        if self._shown:
+            self._bar.advance(self._task)
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown:
+            self._bar.stop()

@@ -1,0 +1,1 @@
+"""What people do with a run: look at it, replay it, verify it."""

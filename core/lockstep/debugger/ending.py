@@ -1,0 +1,31 @@
+"""The exit status of a run's command, as its supervisor saw it: what the program cannot know of itself.
+
+It is a stream of its own in the run, `launch`, with one FINISH event, so that it is in the chain like
+everything else. Written when the recorded process is gone.
+"""
+
+from __future__ import annotations
+
+from lockstep.log.model import Event, Kind, RunState
+from lockstep.log.store import RunReader, Store
+
+PROCESS = "launch"
+
+
+def write(store: Store, run: str, status: int) -> None:
+    """Adds the status (-N: ended by signal N) to a run."""
+    state = RunState.COMPLETE if status == 0 else RunState.FAILED
+    appender = store.stream(store.run(run).info, PROCESS)
+    appender.append([Event(Kind.FINISH, 1, 0, PROCESS, what=state.value, body={"exit": status})])
+    appender.close(state)
+
+
+def read(reader: RunReader) -> int | None:
+    """The recorded status; None where no supervisor lived to see it."""
+    for stream in reader.streams:
+        if stream.process == PROCESS:
+            for event in reader.events(stream.id):
+                if event.kind is Kind.FINISH and isinstance(event.body, dict):
+                    status = event.body.get("exit")
+                    return status if isinstance(status, int) else None
+    return None

@@ -1,0 +1,63 @@
+"""The end of a recording, once the program is over: its real exit status goes into the run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lockstep.launch.outcome import Outcome
+from lockstep.log.model import RunState
+from lockstep.log.store import open_store
+from lockstep.session.report import Coverage
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """What was recorded. `exit`: the program's status, -N where signal N ended it."""
+
+    run: str
+    address: str
+    state: RunState
+    exit: int
+    steps: int
+    lanes: int
+    counts: dict[str, int]
+    seconds: float
+    digest: str
+    coverage: tuple[Coverage, ...]
+    faults: tuple[str, ...]
+
+
+def close(store: str, outcome: Outcome) -> Recorded:
+    """Completes the run of a launched command and sums it up.
+
+    Without a report (the process was killed, or became another program) the store says how far it got.
+    A program that an error of ours left unrecorded has a summary without a run.
+    """
+    report = outcome.report
+    faults = tuple(report.faults if report is not None else ()) + ((outcome.fault,) if outcome.fault else ())
+    covered = tuple(report.coverage) if report is not None else ()
+    noted = {found.detail for found in covered if found.source == CHILD}
+    late = tuple(
+        Coverage(CHILD, "not covered", outcome.uncovered.count(executable), executable)
+        for executable in sorted(set(outcome.uncovered) - noted)
+    )
+    if not outcome.run:
+        return Recorded("", "", RunState.INTERRUPTED, outcome.status, 0, 0, {}, 0.0, "", late, faults)
+    with open_store(store) as opened:
+        opened.set_exit(outcome.run, outcome.status)
+        info = opened.info(outcome.run)
+    return Recorded(
+        run=outcome.run,
+        address=f"{outcome.run}@main",
+        state=info.state,
+        exit=outcome.status,
+        steps=info.steps,
+        lanes=report.lanes if report is not None else 0,
+        counts=report.counts if report is not None else {},
+        seconds=report.seconds if report is not None else 0.0,
+        digest=report.digest if report is not None else "",
+        coverage=covered + late,
+        faults=faults,
+    )
+
+
+CHILD = "child process"  # as `bootstrap` names it in the session's notes

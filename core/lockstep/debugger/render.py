@@ -1,0 +1,162 @@
+"""The lines people read at the end of a recording and of a replay. Pure: structs in, lines out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from lockstep.debugger import words
+from lockstep.debugger.lines import Line, Piece, cut, safe
+from lockstep.debugger.recorded import Recorded
+from lockstep.debugger.replay import Replayed
+from lockstep.debugger.verify import Verified
+from lockstep.errors import Code, Difference
+from lockstep.log.model import RunState
+
+_STATE = {
+    RunState.COMPLETE: "good",
+    RunState.FAILED: "bad",
+    RunState.INTERRUPTED: "warn",
+    RunState.GROWING: "warn",
+}
+_SHOWN = 5  # entries of a list that could be long
+_WIDE = 100  # columns for a recorded or present value
+
+
+def recording(done: Recorded, wanted: str = "") -> list[Line]:
+    """`record`'s closing lines. `wanted`: the name that was asked for, said where another was given."""
+    lines: list[Line] = []
+    if not done.run:
+        lines.append([("● not recorded", "bad"), f"  {words.ended(done.exit)}"])
+        lines += _faults(done.faults)
+        return lines
+    facts = [
+        words.number(done.steps, "step"),
+        words.kinds(done.counts),
+        words.number(done.lanes, "lane") if done.lanes else "",
+        words.duration(done.seconds) if done.seconds else "",
+        words.ended(done.exit),
+    ]
+    lines.append([
+        ("● ", _STATE[done.state]), (safe(done.run), "strong"), "  ", (done.state.value, _STATE[done.state]), "  ",
+        "  ".join(fact for fact in facts if fact),
+    ])  # fmt: skip
+    if wanted and wanted != done.run:
+        lines.append([f"  there is a run {safe(wanted)} already, so this one is called {safe(done.run)}"])
+    lines += _faults(done.faults)
+    missing = words.uncovered(done.coverage)
+    following: list[Piece] = ["next: ", (f"lockstep log {shlex.quote(done.run)}", "address")]
+    if missing:
+        lines += _uncovered(missing)
+        lines.append(["  ", *following])
+    else:
+        lines.append(["  not covered: nothing        ", *following])
+    return lines
+
+
+def _faults(faults: Sequence[str]) -> list[Line]:
+    lines: list[Line] = []
+    if faults:
+        count = words.number(len(faults), "fault")
+        lines.append([("  incomplete", "warn"), f": {count} of Lockstep's own; the program ran on. The first:"])
+        lines.append([f"    {cut(safe(faults[0].splitlines()[-1]), _WIDE)}"])
+    return lines
+
+
+def _uncovered(missing: Sequence[str]) -> list[Line]:
+    lines: list[Line] = [[("  not covered", "warn"), f": {safe(entry)}  {Code.NOT_COVERED}"] for entry in missing[:_SHOWN]]
+    if len(missing) > _SHOWN:
+        lines.append([f"    … and {len(missing) - _SHOWN} more"])
+    return lines
+
+
+def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
+    """The verdict of one replay. `command`: what replaced the recorded command, for the hint."""
+    if done.difference is not None:
+        return _diverged(done, done.difference, command)
+    missing = words.uncovered(done.coverage)
+    facts = "  ".join([
+        words.number(done.steps, "step"),
+        f"digest {words.digest(done.digest)}",
+        words.number(done.live_calls, "live call"),
+        words.duration(done.seconds),
+    ])  # fmt: skip
+    if done.identical:
+        upto = " up to the cut" if done.cut else ""
+        lines: list[Line] = [[("✓ ", "good"), (f"identical{upto}", "good"), f"   {facts}"]]
+        if done.cut:
+            lines.append([f"  the recording was interrupted there ({words.ended(done.recorded_exit)}); so was the replay"])
+        return lines
+    lines = [[("✗ ", "bad"), ("not shown to be identical", "bad"), f"   {facts}"]]
+    lines += _faults(done.faults)
+    lines += _uncovered(missing)
+    return lines
+
+
+def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) -> list[Line]:
+    where = f" at step {difference.step}" if difference.step is not None else ""
+    lines: list[Line] = [[
+        ("✗ ", "bad"), (f"diverged{where}", "bad"), "  ", (str(difference.code), "strong"), f" {safe(difference.reason)}",
+    ]]  # fmt: skip
+    place = [f"lane {safe(difference.lane)}" if difference.lane else "", safe(difference.source)]
+    if any(place):
+        lines.append(["  " + "   ".join(part for part in place if part)])
+    what = [safe(difference.kind), safe(difference.name) if difference.name != difference.kind else ""]
+    subject = " ".join(part for part in what if part)
+    if subject or difference.path:
+        lines.append(["  ", (subject, "strong"), f"   {safe(difference.path)}" if difference.path else ""])
+    if difference.expected or difference.actual:
+        lines.append([("    recorded   ", "dim"), _value(difference.expected)])
+        lines.append([("    now        ", "dim"), _value(difference.actual)])
+    for index, near in enumerate(difference.nearest[:3]):
+        lines.append([("    nearest    " if index == 0 else "               ", "dim"), cut(safe(near), _WIDE)])
+    if difference.same_until is not None:
+        same = difference.same_until
+        lines.append([f"  steps 0–{same} were identical" if same else "  step 0 was identical"])
+    lines += _advice(done, difference, command)
+    return lines
+
+
+def _value(text: str) -> str:
+    return cut(safe(text), _WIDE) if text else "(nothing)"
+
+
+def _advice(done: Replayed, difference: Difference, command: Sequence[str]) -> list[Line]:
+    run = shlex.quote(done.run)
+    lines: list[Line] = []
+    if difference.step is not None and difference.step > 0:
+        lines.append(["  what was recorded:         ", (f"lockstep show {run}:{difference.step}", "address")])
+    else:
+        lines.append(["  what was recorded:         ", (f"lockstep log {run}", "address")])
+    words_ = shlex.join(command or done.command) if (command or done.command) else "CMD"
+    if difference.code not in (Code.STUCK, Code.UNSERVABLE, Code.ENVIRONMENT):
+        again = f"lockstep record --run {run} -- {words_}"
+        lines.append(["  if the change is meant:    ", (cut(safe(again), _WIDE), "address")])
+    return lines
+
+
+def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str] = ()) -> list[Line]:
+    """What `verify` found: the record's state, then the replays'."""
+    run = safe(verdict.run)
+    if not verdict.consistent:
+        lines: list[Line] = [[("✗ ", "bad"), ("not consistent", "bad"), f"   {run}: what is stored is not what was recorded"]]
+        lines += [[f"  {cut(safe(problem), _WIDE)}"] for problem in verdict.problems[:_SHOWN]]
+        if len(verdict.problems) > _SHOWN:
+            lines.append([f"    … and {len(verdict.problems) - _SHOWN} more"])
+        return lines
+    end = ", open end" if verdict.open_end else ""
+    lines = [[("✓ ", "good"), ("consistent", "good"), f"  {words.number(verdict.events, 'event')}{end}"]]
+    if verdict.identical and not verdict.times:
+        return lines
+    if verdict.identical:
+        count = words.number(verdict.replays, "replay")
+        lines.append([
+            ("✓ ", "good"), ("identical", "good"), f"   {count}  digest {words.digest(verdict.digests[0])}  0 live calls  "
+            f"{words.duration(verdict.seconds)}",
+        ])  # fmt: skip
+        return lines
+    lines.append([f"  replay {verdict.replays} of {verdict.times} was not the same run:"])
+    if done[-1].identical:
+        lines.append([f"  its digest {words.digest(done[-1].digest)} is not that of the others"])
+        return lines
+    return lines + replaying(done[-1], command)

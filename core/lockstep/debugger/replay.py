@@ -1,0 +1,162 @@
+"""Replays a run that was recorded from a command: the same command again, with the recorded answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from lockstep import launch
+from lockstep.debugger import ending, words
+from lockstep.errors import Code, Difference, TargetError
+from lockstep.launch.outcome import Outcome
+from lockstep.log.store import RunReader, open_store
+from lockstep.session.report import Coverage
+
+SUPERVISOR = "launch"  # the lane of what only the supervisor sees
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """The verdict on one replay.
+
+    identical      every request, answer, output and the end were the recorded ones, and all was covered
+    cut            the recording is interrupted, and the replay was stopped where it ends
+    command        what was run
+    recorded_exit  the recorded command's status, -N for signal N, None if it is not known
+    """
+
+    run: str
+    identical: bool
+    cut: bool
+    difference: Difference | None
+    steps: int
+    digest: str
+    live_calls: int
+    seconds: float
+    exit: int
+    recorded_exit: int | None
+    command: tuple[str, ...]
+    coverage: tuple[Coverage, ...]
+    faults: tuple[str, ...]
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """How a run was started: what a replay has to do alike."""
+
+    command: tuple[str, ...]
+    cwd: str
+    hash_seed: str
+    image: int
+    foreign: bool
+    exit: int | None
+
+
+def recipe(reader: RunReader) -> Recipe:
+    """Reads it out of a run. One that was recorded in process has no command."""
+    meta = reader.meta if isinstance(reader.meta, dict) else {}
+    command = meta.get("command")
+    image = meta.get("image")
+    return Recipe(
+        command=tuple(os.fsdecode(word) for word in command if isinstance(word, (str, bytes)))
+        if isinstance(command, list)
+        else (),
+        cwd=str(meta.get("cwd") or ""),
+        hash_seed=str(meta.get("hash_seed") or ""),
+        image=image if isinstance(image, int) else 0,
+        foreign=bool(meta.get("foreign")),
+        exit=ending.read(reader),
+    )
+
+
+def replay(
+    store: str,
+    run: str,
+    command: Sequence[str] = (),
+    *,
+    speed: float = 0.0,
+    stdout: int | None = None,
+    stderr: int | None = None,
+    debug: bool = False,
+) -> Replayed:
+    """Replays a run once, in a process of its own, and compares how it ended.
+
+    command  run this instead of the recorded command, in the present working directory
+    speed    pace of streams: 0 at once, 1 as recorded, 10 ten times faster
+    stdout   file descriptor for the command's stdout, stderr likewise; None leaves ours
+
+    Raises StoreError, AddressError, and TargetError (LS401, LS402, LS403) where nothing could be run.
+    """
+    opened = open_store(store)
+    try:
+        told = recipe(opened.run(run))
+    finally:
+        opened.close()
+    words_ = tuple(command) or told.command
+    if not words_:
+        raise TargetError(Code.NO_TARGET, f"run {run} was not recorded from a command. Name one: lockstep replay {run} -- CMD")
+    with _in_directory("" if command else told.cwd):
+        outcome = launch.run(
+            words_, "replay", store, run, speed=speed, hash_seed=told.hash_seed or None, images=told.image,
+            foreign=told.foreign, stdout=stdout, stderr=stderr, debug=debug,
+        )  # fmt: skip
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.fault:
+        raise TargetError(Code.BAD_TARGET, f"the replay could not begin: {outcome.fault.splitlines()[-1]}")
+    return _judge(run, words_, told, outcome)
+
+
+def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -> Replayed:
+    report = outcome.report
+    difference = report.difference if report is not None else None
+    # A replay that was stopped (diverged, or at the cut) ended by our hand: its status says nothing.
+    stopped = difference is not None or (report is not None and report.cut)
+    if not stopped and (report is None or (told.exit is not None and outcome.status != told.exit)):
+        same = outcome.status == told.exit
+        difference = Difference(
+            code=Code.END,
+            reason="the command was ended before it could say what it did" if same else "the command ended in another way",
+            step=None,
+            lane=SUPERVISOR,
+            kind="end",
+            name="exit status",
+            source="",
+            expected=words.ended(told.exit),
+            actual=words.ended(outcome.status),
+        )
+    return Replayed(
+        run=run,
+        identical=difference is None and report is not None and report.identical,
+        cut=report is not None and report.cut,
+        difference=difference,
+        steps=report.steps if report is not None else 0,
+        digest=report.digest if report is not None else "",
+        live_calls=report.live_calls if report is not None else 0,
+        seconds=report.seconds if report is not None else 0.0,
+        exit=outcome.status,
+        recorded_exit=told.exit,
+        command=command,
+        coverage=report.coverage if report is not None else (),
+        faults=report.faults if report is not None else (),
+    )
+
+
+@contextmanager
+def _in_directory(path: str) -> Iterator[None]:
+    """Works in a directory for the length of a block; "" stays."""
+    before = os.getcwd()
+    try:
+        if path:
+            os.chdir(path)
+    except OSError as error:
+        raise TargetError(
+            Code.NO_TARGET,
+            f"the run was recorded in {path}, which cannot be entered ({error.strerror}). "
+            "Name the command to run it here: -- CMD",
+        ) from error
+    try:
+        yield
+    finally:
+        os.chdir(before)

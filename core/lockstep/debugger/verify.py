@@ -1,0 +1,67 @@
+"""Shows that a recording is whole and unchanged, and that it replays to the same run every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from lockstep.debugger.replay import Replayed, replay
+from lockstep.errors import Difference
+from lockstep.log.store import open_store
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What the chain says. `open_end`: the recording has no end, so a missing tail would not show."""
+
+    run: str
+    events: int
+    open_end: bool
+    problems: tuple[str, ...]
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """`identical`: the record is consistent and all `times` replays were the same run with one digest.
+    `replays`: how many were made; the first that differed ended it. `digests`: the different ones seen."""
+
+    run: str
+    identical: bool
+    consistent: bool
+    open_end: bool
+    events: int
+    problems: tuple[str, ...]
+    times: int
+    replays: int
+    digests: tuple[str, ...]
+    difference: Difference | None
+    seconds: float
+
+
+def repeat(
+    store: str, run: str, command: Sequence[str], times: int, output: int, *, debug: bool = False
+) -> Iterator[Replayed]:
+    """Replays up to `times` times, each in a process of its own whose output goes to descriptor `output`."""
+    for _ in range(times):
+        done = replay(store, run, command, stdout=output, stderr=output, debug=debug)
+        yield done
+        if not done.identical:
+            return
+
+
+def judge(checked: Checked, done: Sequence[Replayed], times: int) -> Verified:
+    """The verdict over the check and the replays made."""
+    digests = tuple(sorted({one.digest for one in done}))
+    same = not checked.problems and len(done) == times and all(one.identical for one in done) and len(digests) <= 1
+    return Verified(
+        run=checked.run,
+        identical=same,
+        consistent=not checked.problems,
+        open_end=checked.open_end,
+        events=checked.events,
+        problems=checked.problems,
+        times=times,
+        replays=len(done),
+        digests=digests,
+        difference=next((one.difference for one in done if one.difference is not None), None),
+        seconds=sum(one.seconds for one in done),
+    )
