@@ -90,16 +90,17 @@ def _server() -> bool:
 
 def _name() -> str:
     """The run's name where the user gave none: the script's stem, the module, the console script."""
-    words = sys.argv
-    first = words[0] if words else ""
+    first = sys.argv[0] if sys.argv else ""
     if first == "-m":
-        after = sys.orig_argv.index("-m") + 1 if "-m" in sys.orig_argv else len(sys.orig_argv)
-        first = sys.orig_argv[after] if after < len(sys.orig_argv) else "module"
-        return first.removesuffix(".__main__")
-    stem = os.path.basename(first)
-    if stem == "__main__.py":
-        stem = os.path.basename(os.path.dirname(os.path.abspath(first)))
-    return {"": "stdin", "-": "stdin", "-c": "command"}.get(stem, stem.removesuffix(".py"))
+        after = sys.orig_argv.index("-m") + 1
+        name = sys.orig_argv[after].removesuffix(".__main__")
+    else:
+        name = os.path.basename(first)
+        if name == "__main__.py":
+            name = os.path.basename(os.path.dirname(os.path.abspath(first)))
+        name = {"": "stdin", "-": "stdin", "-c": "command"}.get(name, name.removesuffix(".py"))
+    # What has a meaning in an address is written as in a URL.
+    return "".join(f"%{ord(c):02X}" if c in "%@:/" or not c.isprintable() else c for c in name)[:150]
 
 
 class Launched:
@@ -130,7 +131,7 @@ class Launched:
             if self.settings.mode == "replay":
                 _exit(2)
             return
-        os._exit = self._leave
+        os._exit = self._leave  # type: ignore[assignment]
         os.register_at_fork(after_in_child=self._forked)
 
     def _start_session(self) -> None:
@@ -215,8 +216,11 @@ class Launched:
             return image
         from lockstep.log.store import open_store
 
-        with open_store(self.settings.store) as store:
+        store = open_store(self.settings.store)
+        try:
             store.delete_run(session.run)
+        finally:
+            store.close()
         meeting.release(self.settings.meeting)
         return image + 1
 
@@ -282,7 +286,7 @@ def _quiet() -> None:
             shown(kind, error, trace)
 
     sys.excepthook = hook
-    threading = sys.modules.get("threading")
+    threading: Any = sys.modules.get("threading")
     if threading is None:
         return
     shown_in_thread = threading.excepthook

@@ -23,7 +23,7 @@ def reported(*, as_json: bool = False, debug: bool = False) -> Iterator[None]:
         yield
     except BrokenPipeError:
         # `lockstep log x | head`: the reader has enough. Python would complain once more at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         raise SystemExit(1) from None
     except Exception as error:
         from lockstep.errors import LockstepError  # here: a program to record starts before this is needed

@@ -6,7 +6,7 @@ everything else. Written when the recorded process is gone.
 
 from __future__ import annotations
 
-from lockstep.log.model import Event, Kind, RunState
+from lockstep.log.model import Event, Kind, RunInfo, RunState
 from lockstep.log.store import RunReader, Store
 
 PROCESS = "launch"
@@ -29,3 +29,9 @@ def read(reader: RunReader) -> int | None:
                     status = event.body.get("exit")
                     return status if isinstance(status, int) else None
     return None
+
+
+def state(info: RunInfo, status: int | None) -> RunState:
+    """The run's state, with its exit status in mind: Python does not tell a program's exit handlers what
+    `sys.exit` was given, so the recorded process may have called itself complete."""
+    return RunState.FAILED if info.state is RunState.COMPLETE and status else info.state

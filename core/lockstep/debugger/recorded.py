@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from lockstep.debugger import ending
 from lockstep.launch.outcome import Outcome
 from lockstep.log.model import RunState
 from lockstep.log.store import open_store
@@ -42,13 +43,16 @@ def close(store: str, outcome: Outcome) -> Recorded:
     )
     if not outcome.run:
         return Recorded("", "", RunState.INTERRUPTED, outcome.status, 0, 0, {}, 0.0, "", late, faults)
-    with open_store(store) as opened:
-        opened.set_exit(outcome.run, outcome.status)
-        info = opened.info(outcome.run)
+    opened = open_store(store)
+    try:
+        ending.write(opened, outcome.run, outcome.status)
+        info = opened.run(outcome.run).info
+    finally:
+        opened.close()
     return Recorded(
         run=outcome.run,
         address=f"{outcome.run}@main",
-        state=info.state,
+        state=ending.state(info, outcome.status),
         exit=outcome.status,
         steps=info.steps,
         lanes=report.lanes if report is not None else 0,

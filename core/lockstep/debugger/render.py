@@ -19,6 +19,8 @@ _STATE = {
     RunState.INTERRUPTED: "warn",
     RunState.GROWING: "warn",
 }
+# Differences at a recorded call, which `show` can show.
+_AT_A_CALL = (Code.REQUEST, Code.ORDER, Code.MISSING, Code.PAST_END, Code.UNSERVABLE, Code.ENVIRONMENT)
 _SHOWN = 5  # entries of a list that could be long
 _WIDE = 100  # columns for a recorded or present value
 
@@ -124,7 +126,7 @@ def _value(text: str) -> str:
 def _advice(done: Replayed, difference: Difference, command: Sequence[str]) -> list[Line]:
     run = shlex.quote(done.run)
     lines: list[Line] = []
-    if difference.step is not None and difference.step > 0:
+    if difference.step and difference.code in _AT_A_CALL:
         lines.append(["  what was recorded:         ", (f"lockstep show {run}:{difference.step}", "address")])
     else:
         lines.append(["  what was recorded:         ", (f"lockstep log {run}", "address")])

@@ -30,7 +30,7 @@ class Replayed(msgspec.Struct, frozen=True):
     run: str
     identical: bool
     cut: bool
-    difference: Difference | None
+    difference: Difference | None = msgspec.field(name="divergence")
     steps: int
     digest: str
     live_calls: int

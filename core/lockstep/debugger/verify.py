@@ -33,7 +33,7 @@ class Verified(msgspec.Struct, frozen=True):
     times: int
     replays: int
     digests: tuple[str, ...]
-    difference: Difference | None
+    difference: Difference | None = msgspec.field(name="divergence")
     seconds: float
 
 

@@ -37,9 +37,9 @@ class Ours:
         for entry in bare.split(SEPARATOR):
             name, given, value = entry.partition("=")
             values[name] = os.environ.get(name, "")
-            key = os.environ.encodekey(name)  # type: ignore[attr-defined]
+            key = os.environ.encodekey(name)
             if given:
-                data[key] = os.environ.encodevalue(value)  # type: ignore[attr-defined]
+                data[key] = os.environ.encodevalue(value)
             else:
                 data.pop(key, None)
         return cls(boot, values)

@@ -36,16 +36,16 @@ _write: Any = None  # the text layer's own
 def install() -> None:
     """Taps the stdout of this moment, once. A later replacement by the program writes to its buffer."""
     global _tapped, _write
-    text = sys.stdout
+    text: Any = sys.stdout
     if _tapped is not None or text is None or not hasattr(text, "buffer"):
         return
     try:
         _write = text.write
-        text.write = _text_write(text.write)  # type: ignore[method-assign]
-        text.buffer.write = _bytes_write(text.buffer.write)  # type: ignore[method-assign]
+        text.write = _text_write(text.write)
+        text.buffer.write = _bytes_write(text.buffer.write)
         for name in _METHODS:
             setattr(text, name, _passing(getattr(text, name)))
-        text.detach = _detaching(text)  # type: ignore[method-assign]
+        text.detach = _detaching(text)
     except AttributeError:
         return  # not Python's own kind of stream (a host's replacement): nothing of it is stdout's
     _tapped = text
