@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from types import MemberDescriptorType
+from types import MemberDescriptorType, ModuleType
 from typing import Any
 
 import msgspec
@@ -60,7 +60,7 @@ def find(name: object) -> type:
     found: Any = sys.modules.get(module)
     for part in path.split("."):
         # `vars` and not getattr: a module's or metaclass's `__getattr__` could import or run anything.
-        found = vars(found).get(part) if hasattr(type(found), "__dict__") and _has_vars(found) else None
+        found = vars(found).get(part) if isinstance(found, type | ModuleType) else None
     if isinstance(found, type) and name_of(found) == name:
         return found
     # Made in a function, renamed by its package or a parametrised model: among all classes there are.
@@ -80,8 +80,9 @@ def restored_as(name: object, shape: str) -> type:
     return cls
 
 
-def _has_vars(found: object) -> bool:
-    return isinstance(found, type) or type(found) is type(sys)
+def in_class(cls: type, name: str) -> Any:
+    """A class's attribute as it lies there, without its metaclass's or any descriptor's code."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
 def _descendants(cls: type) -> Iterator[type]:
@@ -89,7 +90,8 @@ def _descendants(cls: type) -> Iterator[type]:
     while waiting:
         found = waiting.pop()
         yield found
-        for child in type.__subclasses__(found):
+        children: list[type] = type.__subclasses__(found)
+        for child in children:
             if id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(child)
@@ -102,13 +104,18 @@ def _unservable(message: str) -> LockstepError:
 # Plain Python instances: a dict, slots, or both.
 
 
+def is_heap(cls: type) -> bool:
+    """Whether the class was made at run time; the others are the interpreter's own."""
+    return bool(cls.__flags__ & _HEAP_TYPE)
+
+
 def adds_only_fields(cls: type, base: type) -> bool:
     """Whether instances of `cls` hold nothing but what `base`'s hold and Python attributes.
 
     By sizes, as `object.__reduce_ex__` finds it: memory that neither a slot nor the dict accounts for
     belongs to C code (a lock, a socket, a data frame's blocks).
     """
-    if cls is not base and not cls.__flags__ & _HEAP_TYPE and cls.__dictoffset__ <= 0:
+    if cls is not base and not is_heap(cls) and cls.__dictoffset__ <= 0:
         return False
     size = base.__basicsize__ + _POINTER * sum(1 for _ in _slots(cls))
     size += _POINTER * ((cls.__dictoffset__ > 0) - (base.__dictoffset__ > 0))
@@ -124,9 +131,13 @@ def attributes(obj: object) -> dict[str, Any]:
             found[name] = slot.__get__(obj)
         except AttributeError:
             continue
-    # By the descriptor: a class may have an attribute or property called __dict__.
-    if type(obj).__dictoffset__:
-        found |= object.__getattribute__(obj, "__dict__")
+    return found | _dict_of(obj)
+
+
+def _dict_of(obj: object) -> dict[str, Any]:
+    if not type(obj).__dictoffset__:
+        return {}
+    found: dict[str, Any] = object.__getattribute__(obj, "__dict__")  # past a `__getattribute__` of its own
     return found
 
 
@@ -137,7 +148,7 @@ def put_back(obj: object, fields: dict[str, Any]) -> None:
         if name in slots:
             slots[name].__set__(obj, value)
         elif type(obj).__dictoffset__:
-            object.__getattribute__(obj, "__dict__")[name] = value
+            _dict_of(obj)[name] = value
         else:
             raise _unservable(f"{name_of(type(obj))} has no {name} here")
 
@@ -159,8 +170,9 @@ def _slots(cls: type) -> Iterator[tuple[str, Any]]:
 
 def blank(cls: type) -> Any:
     """An instance that no code of the program has touched: made by the nearest built-in base."""
+    base: Any
     for base in cls.__mro__:
-        if "__new__" in vars(base) and not base.__flags__ & _HEAP_TYPE:
+        if "__new__" in vars(base) and not is_heap(base):
             try:
                 return base.__new__(cls)
             except TypeError as problem:
@@ -169,8 +181,9 @@ def blank(cls: type) -> Any:
 
 
 def _is_plain(cls: type) -> bool:
-    # `__del__` says that the instance owns something; a restored one must not free it a second time.
-    return issubclass(cls, object) and adds_only_fields(cls, object) and not hasattr(cls, "__del__")
+    # A bare object() is a sentinel, nothing but its identity. `__del__` says that the instance owns
+    # something; a restored one must not free it a second time.
+    return cls is not object and adds_only_fields(cls, object) and in_class(cls, "__del__") is None
 
 
 def _take_plain(obj: Any) -> Parts:
@@ -187,7 +200,7 @@ def _make_plain(cls: type, parts: Parts) -> Any:
 
 
 def _is_dataclass(cls: type) -> bool:
-    return isinstance(getattr(cls, "__dataclass_fields__", None), dict) and _is_plain(cls)
+    return isinstance(in_class(cls, "__dataclass_fields__"), dict) and _is_plain(cls)
 
 
 def _take_dataclass(obj: Any) -> Parts:
@@ -216,9 +229,9 @@ def _is_struct(cls: type) -> bool:
 
 
 def _take_struct(obj: Any) -> Parts:
-    fields = {name: getattr(obj, name) for name in obj.__struct_fields__}
-    more = attributes(obj) if type(obj).__dictoffset__ else {}
-    return Parts(fields, {"more": more} if more else {})
+    more = _dict_of(obj)
+    fields = {name: object.__getattribute__(obj, name) for name in type(obj).__struct_fields__}
+    return Parts(fields, {"more": dict(more)} if more else {})
 
 
 def _make_struct(cls: Any, parts: Parts) -> Any:
@@ -226,11 +239,10 @@ def _make_struct(cls: Any, parts: Parts) -> Any:
         names = sorted(set(parts.fields) ^ set(cls.__struct_fields__))
         raise _unservable(f"the recorded {name_of(cls)} has other fields: {', '.join(names)}")
     silent = _without_post_init(cls)
-    obj = silent(**{_argument: parts.fields[_argument] for _argument in cls.__struct_fields__})
+    obj = silent(**parts.fields)
     if silent is not cls:
         object.__setattr__(obj, "__class__", cls)
-    if "more" in parts.hidden:
-        object.__getattribute__(obj, "__dict__").update(parts.hidden["more"])
+    put_back(obj, parts.hidden.get("more", {}))
     return obj
 
 
@@ -239,7 +251,7 @@ _silent: dict[type, Any] = {}
 
 def _without_post_init(cls: Any) -> Any:
     """A struct cannot be made blank; one of a subclass whose `__post_init__` does nothing can change its class."""
-    if not hasattr(cls, "__post_init__"):
+    if in_class(cls, "__post_init__") is None:
         return cls
     if cls not in _silent:
         _silent[cls] = type(cls)(cls.__name__, (cls,), {"__post_init__": lambda self: None, "__module__": __name__})
@@ -257,7 +269,9 @@ _MODEL_SLOTS = {
 
 def _is_model(cls: type) -> bool:
     base = vars(sys.modules.get("pydantic.main", sys)).get("BaseModel")
-    return isinstance(base, type) and issubclass(cls, base) and hasattr(base, "__pydantic_fields_set__")
+    if not isinstance(base, type) or not issubclass(cls, base):
+        return False
+    return {name for name, _ in _slots(cls)} == set(_MODEL_SLOTS.values())
 
 
 def _take_model(obj: Any) -> Parts:
@@ -266,7 +280,7 @@ def _take_model(obj: Any) -> Parts:
         found = object.__getattribute__(obj, name)
         if found is not None:
             hidden[short] = sorted(found) if short == "set" else found
-    return Parts(dict(object.__getattribute__(obj, "__dict__")), hidden)
+    return Parts(dict(_dict_of(obj)), hidden)
 
 
 def _make_model(cls: Any, parts: Parts) -> Any:
@@ -284,19 +298,20 @@ def _make_model(cls: Any, parts: Parts) -> Any:
 # Named tuples.
 
 
-def _is_namedtuple(cls: type) -> bool:
-    return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple) and adds_only_fields(cls, tuple)
+def is_namedtuple(cls: type) -> bool:
+    """Whether instances are tuples with named fields and nothing else."""
+    return issubclass(cls, tuple) and isinstance(in_class(cls, "_fields"), tuple) and adds_only_fields(cls, tuple)
 
 
 def _take_namedtuple(obj: Any) -> Parts:
     more = attributes(obj)
-    return Parts(dict(zip(obj._fields, tuple.__iter__(obj), strict=True)), {"more": more} if more else {})
+    return Parts(dict(zip(type(obj)._fields, tuple.__iter__(obj), strict=True)), {"more": more} if more else {})
 
 
 def _make_namedtuple(cls: Any, parts: Parts) -> Any:
-    if tuple(parts.fields) != cls._fields:
+    if set(parts.fields) != set(cls._fields):
         raise _unservable(f"the recorded {name_of(cls)} has other fields: {', '.join(parts.fields)}")
-    obj = tuple.__new__(cls, parts.fields.values())
+    obj = tuple.__new__(cls, (parts.fields[name] for name in cls._fields))
     put_back(obj, parts.hidden.get("more", {}))
     return obj
 
@@ -307,7 +322,7 @@ SHAPES = {
         Shape("model", _is_model, _take_model, _make_model),
         Shape("struct", _is_struct, _take_struct, _make_struct),
         Shape("dataclass", _is_dataclass, _take_dataclass, _make_dataclass),
-        Shape("namedtuple", _is_namedtuple, _take_namedtuple, _make_namedtuple),
+        Shape("namedtuple", is_namedtuple, _take_namedtuple, _make_namedtuple),
         Shape("object", _is_plain, _take_plain, _make_plain),
     )
 }
