@@ -241,7 +241,8 @@ def _make_struct(cls: Any, parts: Parts) -> Any:
     silent = _without_post_init(cls)
     obj = silent(**parts.fields)
     if silent is not cls:
-        object.__setattr__(obj, "__class__", cls)
+        # Not `object.__setattr__`: 3.12 refuses it for structs, which have one of their own.
+        vars(object)["__class__"].__set__(obj, cls)
     put_back(obj, parts.hidden.get("more", {}))
     return obj
 
