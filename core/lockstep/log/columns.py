@@ -38,9 +38,15 @@ def encode(events: Sequence[Event]) -> bytes:
     """The columns of events. Raises UnicodeEncodeError for texts with lone surrogates (see `legible`)."""
     texts: dict[str, int] = {}
     index = texts.setdefault
-    lanes, whats, names = [], [], []
-    poses, ats, ofs, ticks, sizes = [], [], [], [], []
-    keys = []
+    lanes: list[int] = []
+    whats: list[int] = []
+    names: list[int] = []
+    poses: list[int] = []
+    ats: list[int] = []
+    ofs: list[int] = []
+    ticks: list[int | None] = []
+    keys: list[bytes] = []
+    sizes: list[int] = []
     pos = at = tick = 0
     for event in events:
         lanes.append(index(event.lane, len(texts)))
@@ -59,9 +65,7 @@ def encode(events: Sequence[Event]) -> bytes:
         sizes.append(len(event.key))
     small = bytes(sizes) if max(sizes, default=0) < 256 else sizes
     kinds = bytes([event.kind for event in events])
-    return _encode(
-        _Columns(kinds, poses, ats, lanes, whats, names, ofs, ticks, b"".join(keys), small, list(texts))
-    )
+    return _encode(_Columns(kinds, poses, ats, lanes, whats, names, ofs, ticks, b"".join(keys), small, list(texts)))
 
 
 def decode(data: bytes) -> list[Event]:

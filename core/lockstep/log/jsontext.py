@@ -53,6 +53,7 @@ def parse(data: bytes) -> tuple[int, Any] | None:
         return COMPACT, value
     # Each try costs an encoding, so only the spellings whose marks show are tried.
     head = data[:256]
+    candidates: tuple[int, ...]
     if b'": ' in head or b", " in head:
         candidates = (SPACED_ASCII, SPACED) if data.isascii() else (SPACED,)
     else:

@@ -98,7 +98,7 @@ class Packer:
 
     def _map(self, value: dict[str, Any]) -> tuple[bytes, bytes]:
         packed = [_header(len(value), 0x80, b"\xde", b"\xdf")]
-        codes = []
+        codes: list[bytes] = []
         for name, item in value.items():
             encoded = encode(name)
             below, code = self._node(item)

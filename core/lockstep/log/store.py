@@ -7,8 +7,8 @@
     appender.close(RunState.COMPLETE)
 
     reader = store.run("refund")
-    for event in reader.heads(reader.streams[0].id): ...   # without bodies
-    reader.body(reader.streams[0].id, 7)
+    for seq, event in reader.heads(stream_id): ...      # without bodies
+    reader.body(stream_id, seq)
 
 SQLite is the one implementation so far (`lockstep.log.sqlite`), imported only when a store is opened.
 """
@@ -17,17 +17,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 
 from lockstep.errors import Code, StoreError
+from lockstep.log import place
 from lockstep.log.model import Event, RunInfo, RunState, StreamInfo, Value
-
-ENVIRONMENT = "LOCKSTEP_STORE"
-FOLDER = ".lockstep"
-FILE = "store.db"
 
 # The one key of a body that stands in for a value which could not be stored: {UNSTORABLE: why}.
 UNSTORABLE = "lockstep.unstorable"
@@ -80,7 +76,8 @@ class Appender(Protocol):
         ...
 
     def close(self, state: RunState | None, faults: int = 0) -> None:
-        """Ends the stream: COMPLETE or FAILED; None leaves it without an end (interrupted)."""
+        """Ends the stream: COMPLETE or FAILED; None leaves it without an end (interrupted). `faults`: errors of
+        ours that left something unrecorded. The appender is of no use afterwards, whatever is raised."""
         ...
 
     def abandon(self) -> None:
@@ -100,8 +97,9 @@ class RunReader(Protocol):
     @property
     def streams(self) -> tuple[StreamInfo, ...]: ...
 
-    def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[Event]:
-        """Events [start, stop) in storage order, with `body` None. Reads no bodies."""
+    def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Event]]:
+        """Events [start, stop) in storage order with their numbers (seq), and with `body` None, which
+        `body(stream, seq)` gives. Reads no bodies."""
         ...
 
     def events(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[Event]:
@@ -146,8 +144,8 @@ class Store(Protocol):
         """A new run; `name` gets a number where it is taken. Raises StoreError LS203, LS207."""
         ...
 
-    def stream(self, run: RunInfo, process: str, fault: Fault | None = None) -> Appender:
-        """A new stream of the run's main branch, for this process to write."""
+    def stream(self, run: RunInfo | str, process: str, fault: Fault | None = None) -> Appender:
+        """A new stream of the run's main branch, for this process to write. Raises StoreError LS203, LS205."""
         ...
 
     def runs(self) -> list[RunInfo]:
@@ -166,27 +164,26 @@ class Store(Protocol):
 
     def close(self) -> None: ...
 
+    def __enter__(self) -> Self: ...
 
-def locate(path: str | os.PathLike[str] | None = None, *, create: bool = False) -> Path:
-    """The store that is meant: the argument, else LOCKSTEP_STORE, else `.lockstep/store.db` in the working
-    directory or above it, else (with `create`) a new one in the working directory.
+    def __exit__(self, *error: object) -> None: ...
 
-    Raises StoreError LS201 where there is none.
-    """
-    given = path if path is not None else os.environ.get(ENVIRONMENT)
-    if given:
-        return Path(os.path.abspath(os.path.expanduser(given)))
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        found = folder / FOLDER / FILE
-        if found.exists():
-            return found
-    if create:
-        return here / FOLDER / FILE
+
+def locate(path: str | os.PathLike[str] | None = None, *, create: bool = False) -> str:
+    """The store that is meant (`lockstep.log.place`). Raises StoreError LS201 where there is none, unless
+    it may be created."""
+    given = os.fspath(path) if path is not None else None
+    found = place.locate(given)
+    if "://" in found:
+        raise StoreError(Code.NOT_A_STORE, f"only files can be stores so far: {found}")
+    if create or os.path.exists(found):
+        return found
+    if given or os.environ.get("LOCKSTEP_STORE"):
+        raise StoreError(Code.NOT_A_STORE, f"no such store: {found}")
     raise StoreError(
         Code.NOT_A_STORE,
-        f"no store found: no {FOLDER}/{FILE} in {here} or above it. "
-        f"Record a run first, or name a store with --store or {ENVIRONMENT}",
+        f"no store found: no {place.DIRECTORY}/{place.FILE} in {os.getcwd()} or above it. "
+        "Record a run first, or name a store with --store or LOCKSTEP_STORE",
     )
 
 
@@ -202,14 +199,16 @@ def open_store(path: str | os.PathLike[str] | None = None, *, create: bool = Fal
     found = locate(path, create=create)
     if create:
         _prepare(found)
-    return SqliteStore.open(str(found), create=create)
+    return SqliteStore.open(found, create=create)
 
 
-def _prepare(path: Path) -> None:
+def _prepare(path: str) -> None:
+    directory = os.path.dirname(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        ignore = path.parent / ".gitignore"
-        if path.parent.name == FOLDER and not ignore.exists():
-            ignore.write_text("*\n")
+        os.makedirs(directory, exist_ok=True)
+        ignore = os.path.join(directory, ".gitignore")
+        if os.path.basename(directory) == place.DIRECTORY and not os.path.exists(ignore):
+            with open(ignore, "w", encoding="utf-8") as file:
+                file.write("*\n")
     except OSError as error:
         raise StoreError(Code.UNWRITABLE, f"cannot make a store at {path}: {error}") from error

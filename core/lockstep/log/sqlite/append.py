@@ -239,6 +239,4 @@ class SqliteAppender:
 
 
 def _bodiless(event: Event) -> Event:
-    return Event(
-        event.kind, event.pos, event.at, event.lane, event.what, event.name, event.of, event.tick, event.key
-    )
+    return Event(event.kind, event.pos, event.at, event.lane, event.what, event.name, event.of, event.tick, event.key)

@@ -41,7 +41,7 @@ class SqliteRun:
     def meta(self) -> Value:
         return Expander(_Nothing()).expand(self._meta)
 
-    def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[Event]:
+    def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Event]]:
         seq = start
         while stop is None or seq < stop:
             found = self._ask(
@@ -64,7 +64,7 @@ class SqliteRun:
                 if first + count <= seq:
                     continue
                 until = count if stop is None else min(count, stop - first)
-                yield from events[seq - first : until]
+                yield from enumerate(events[seq - first : until], seq)
                 seq = first + until
                 if until < count:
                     return
@@ -73,7 +73,7 @@ class SqliteRun:
 
     def events(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[Event]:
         source = self._source(stream)
-        for seq, head in enumerate(self.heads(stream, start, stop), start):
+        for seq, head in self.heads(stream, start, stop):
             value = source.value(seq)
             yield head if value is None else msgspec.structs.replace(head, body=value)
 

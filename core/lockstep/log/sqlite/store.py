@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import chain, realtime
@@ -28,9 +28,9 @@ _abandoned: list[sqlite3.Connection] = []
 class SqliteStore:
     """A store in one SQLite file. See `lockstep.log.store.Store`."""
 
-    def __init__(self, path: str, reader: sqlite3.Connection) -> None:
+    def __init__(self, path: str, reader: sqlite3.Connection | None) -> None:
         self.path = path
-        self._reader: sqlite3.Connection | None = reader
+        self._reader = reader
         self._process = os.getpid()
         self._lock = threading.Lock()
 
@@ -47,6 +47,10 @@ class SqliteStore:
         except BaseException:
             reader.close()
             raise
+        if create:
+            # A recording asks nothing of its store; a connection left open would warn when it is collected.
+            reader.close()
+            return cls(path, None)
         return cls(path, reader)
 
     def create_run(self, name: str, meta: Value) -> RunInfo:
@@ -67,18 +71,19 @@ class SqliteStore:
             connection.close()
         return RunInfo(run, name, RunState.GROWING, started, 0, len(packed), 0, ())
 
-    def stream(self, run: RunInfo, process: str, fault: Fault | None = None) -> SqliteAppender:
+    def stream(self, run: RunInfo | str, process: str, fault: Fault | None = None) -> SqliteAppender:
+        name = run if isinstance(run, str) else run.name
         connection = connect(self.path, "rw")
         lock = None
         try:
             with transaction(connection, self.path):
                 found = connection.execute(
                     "SELECT branch.id, run.started, run.meta FROM run JOIN branch ON branch.run=run.id"
-                    " WHERE run.id=? AND branch.name=?",
-                    (run.id, MAIN),
+                    " WHERE run.name=? AND branch.name=?",
+                    (name, MAIN),
                 ).fetchone()
                 if found is None:
-                    raise StoreError(Code.NO_RUN, f"run {run.name} was deleted")
+                    raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}")
                 branch, started, meta = found
                 base = chain.base(started, meta, process)
                 stream = connection.execute(
@@ -132,6 +137,12 @@ class SqliteStore:
             if self._reader is not None and self._process == os.getpid():
                 self._reader.close()
             self._reader = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _info(self, run: int, name: str, started: int, size: int) -> RunInfo:
         streams = []
@@ -229,8 +240,9 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
 def _check_name(name: str) -> None:
     if not name or len(name) > _MAX_NAME or not name.isprintable() or set(name) & set("@:"):
         raise StoreError(
-            Code.NO_RUN, f"not a name for a run: {name[:_MAX_NAME]!r}. It may be up to {_MAX_NAME} printable "
-            "characters without @ and :"
+            Code.NO_RUN,
+            f"not a name for a run: {name[:_MAX_NAME]!r}. It may be up to {_MAX_NAME} printable "
+            "characters without @ and :",
         )
 
 

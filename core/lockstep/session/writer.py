@@ -1,0 +1,264 @@
+"""Gets events from the program's threads to the log without making them wait.
+
+`put` costs a queue operation; one thread of ours packs and commits what has queued, at once and not
+after a delay, since a commit costs some 50 µs. `flush` says when everything put before is durable.
+Nothing here raises into the program: what goes wrong is told to `fault`, once for each kind of trouble.
+
+A store that cannot be written for a while (full disk, a stopped process that holds the lock) is tried
+again while the events wait in memory. When they exceed their bound, or the store is damaged, recording
+ends there: the run stays as it was, cut off, rather than becoming a record with a hole.
+"""
+
+from __future__ import annotations
+
+import _thread
+from _queue import Empty, SimpleQueue
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lockstep.errors import Code, StoreError
+from lockstep.log import realtime
+from lockstep.log.model import Event, Kind, RunState
+from lockstep.session import lanes
+
+if TYPE_CHECKING:
+    from lockstep.log.store import Appender
+
+# Bound at import, before the threads tap: our thread is no strand of the program. Not threading.Thread,
+# which the program would see in threading.enumerate().
+_start_thread = _thread.start_new_thread
+_allocate = _thread.allocate_lock
+
+BOUND = 128 << 20  # bytes of events that may wait in memory
+STACK = 16 << 20  # C decoders crash on deep JSON in small stacks; with 8 MB they raise
+SHALLOW = 16  # events that may wait without being weighed
+BATCH = 512
+STALL = 0.25  # seconds a full queue may hold up the program, once
+RETRY = 0.2  # seconds between attempts on a store that cannot be written
+FORK_WAIT = 2.0
+
+# Ends of a marker's errand.
+_FLUSH, _PAUSE, _CLOSE = range(3)
+
+
+class _Mark:
+    """A place in the queue. `done` is released when everything before it was dealt with; `ok`: it is durable."""
+
+    __slots__ = ("deadline", "done", "errand", "faults", "ok")
+
+    def __init__(self, errand: int, timeout: float, faults: int = 0) -> None:
+        self.errand = errand
+        self.deadline = realtime.monotonic() + timeout
+        self.faults = faults
+        self.ok = False
+        self.done = _allocate()
+        self.done.acquire()
+
+
+class Writer:
+    """The queue and thread between a session and its stream. One per process that records."""
+
+    def __init__(self, appender: Appender, fault: Callable[[str, BaseException], None], *, bound: int = BOUND) -> None:
+        self._appender = appender
+        self._fault = fault
+        self._bound = bound
+        self._queue: SimpleQueue[Any] = SimpleQueue()
+        self._held = 0  # weighed bytes that are not durable yet
+        self._holding = _allocate()  # guards _held
+        self._pending = 0  # of _held, handed to the appender
+        self._draining = _allocate()  # one thread drains where ours is gone
+        self._told: set[str] = set()
+        self._finish: Event | None = None
+        self._ended = False  # nothing more is accepted
+        self._failing = False  # the appender holds what it could not commit yet
+        self._broken = False  # recording was given up
+        self._closed = False  # the stream is closed
+        self._running = False
+        self._begin()
+
+    def put(self, event: Event) -> None:
+        """Hands over an event, whose body must not be changed any more. Never blocks for long, never raises."""
+        if self._ended:
+            return
+        if self._queue.qsize() < SHALLOW:
+            self._queue.put(event)
+        else:
+            self._put_weighed(event)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Waits until all that was put is durable against kill -9. False: it is not, or not in time."""
+        if self._closed or self._broken:
+            return False
+        return self._send(_Mark(_FLUSH, timeout), timeout)
+
+    def close(self, timeout: float = 30.0, faults: int = 0) -> bool:
+        """Ends the stream, with the state of its FINISH event if there was one. The run shows `faults`, or the
+        number in that event, as incomplete. False: not all of it became durable in time."""
+        if self._ended and not self._broken:
+            return self._closed
+        self._ended = True
+        return self._send(_Mark(_CLOSE, timeout, faults), timeout)
+
+    def before_fork(self) -> None:
+        """Drains, and ends the thread: a forked child inherits neither it nor what it holds, and CPython warns
+        about forking a process with threads."""
+        if self._running:
+            self._send(_Mark(_PAUSE, FORK_WAIT), FORK_WAIT)
+
+    def after_in_parent(self) -> None:
+        """Goes on; what was put meanwhile has queued."""
+        if not self._closed:
+            self._begin()
+
+    def after_in_child(self) -> None:
+        """This writer is the parent's: it accepts nothing here, and its connection is neither used nor closed."""
+        self._ended = self._closed = True
+        self._running = False
+        self._queue = SimpleQueue()
+        self._appender.abandon()
+
+    # -- the program's threads
+
+    def _put_weighed(self, event: Event) -> None:
+        weight = _weight(event.body)
+        if self._held + weight > self._bound:
+            deadline = realtime.monotonic() + STALL
+            while self._held + weight > self._bound:
+                if self._broken:
+                    return
+                if realtime.monotonic() > deadline:
+                    megabytes = self._bound >> 20
+                    error = StoreError(Code.UNWRITABLE, f"the store fell behind by more than {megabytes} MB of events")
+                    self._give_up("queueing events", error)
+                    return
+                realtime.sleep(0.005)
+        with self._holding:
+            self._held += weight
+        self._queue.put((event, weight))
+
+    def _send(self, mark: _Mark, timeout: float) -> bool:
+        self._queue.put(mark)
+        if not self._running:
+            # While the interpreter shuts down no thread can be started any more.
+            with self._draining:
+                while self._step(block=False):
+                    pass
+        return mark.done.acquire(timeout=timeout) and mark.ok
+
+    def _begin(self) -> None:
+        if self._running:
+            return
+        self._running = True
+        token = lanes.INSIDE.set(True)
+        before = _thread.stack_size()
+        try:
+            _thread.stack_size(STACK)
+            _start_thread(self._run, ())
+        except (RuntimeError, ValueError) as error:
+            self._running = False
+            self._tell("starting the writer's thread", error)
+        finally:
+            _thread.stack_size(before)
+            lanes.INSIDE.reset(token)
+
+    # -- the writer's thread
+
+    def _run(self) -> None:
+        lanes.INSIDE.set(True)
+        while self._step(block=True):
+            pass
+
+    def _step(self, *, block: bool) -> bool:
+        """Deals with what has queued, up to a mark. False: nothing more to do here."""
+        events, mark = self._gather(block)
+        self._write(events)
+        if mark is None:
+            return block or bool(events)
+        if mark.errand == _CLOSE:
+            self._end(mark)
+        elif mark.errand == _PAUSE:
+            self._running = False
+        mark.ok = not self._failing and not self._broken
+        mark.done.release()
+        return mark.errand == _FLUSH
+
+    def _gather(self, block: bool) -> tuple[list[Event], _Mark | None]:
+        events: list[Event] = []
+        try:
+            # While some wait for another attempt, new ones are waited for only until that is due.
+            item = self._queue.get(block, RETRY if self._failing else None)
+            while True:
+                if type(item) is _Mark:
+                    return events, item
+                if type(item) is tuple:
+                    item, weight = item
+                    self._pending += weight
+                events.append(item)
+                if len(events) >= BATCH:
+                    break
+                item = self._queue.get_nowait()
+        except Empty:
+            pass
+        return events, None
+
+    def _write(self, events: list[Event]) -> None:
+        if self._broken or not (events or self._failing):
+            return
+        for event in events:
+            if event.kind is Kind.FINISH:
+                self._finish = event
+        try:
+            self._appender.append(events)
+        except StoreError as error:
+            self._failing = True
+            if error.code is Code.UNWRITABLE:
+                self._tell("writing to the store", error)
+            else:
+                self._give_up("writing to the store", error)
+        except BaseException as error:
+            self._give_up("writing to the store", error)
+        else:
+            self._failing = False
+            with self._holding:
+                self._held -= self._pending
+            self._pending = 0
+
+    def _end(self, mark: _Mark) -> None:
+        while self._failing and not self._broken and realtime.monotonic() < mark.deadline:
+            realtime.sleep(RETRY)
+            self._write([])
+        state, faults = _ending(self._finish)
+        try:
+            self._appender.close(None if self._failing or self._broken else state, max(faults, mark.faults))
+            self._closed = True
+        except BaseException as error:
+            self._give_up("closing the stream", error)
+        self._running = False
+
+    def _give_up(self, where: str, error: BaseException) -> None:
+        self._broken = self._ended = True
+        self._tell(where, error)
+
+    def _tell(self, where: str, error: BaseException) -> None:
+        if where not in self._told:
+            self._told.add(where)
+            self._fault(where, error)
+
+
+def _ending(finish: Event | None) -> tuple[RunState | None, int]:
+    if finish is None:
+        return None, 0
+    faults = finish.body.get("faults") if isinstance(finish.body, dict) else None
+    return RunState(str(finish.what)), len(faults) if isinstance(faults, list) else 0
+
+
+def _weight(body: Any, depth: int = 4) -> int:
+    """About how many bytes a body takes, seen no deeper than a request's body lies."""
+    kind = type(body)
+    if kind is str or kind is bytes:
+        return len(body) + 50
+    if kind is dict and depth:
+        return 100 + sum([_weight(item, depth - 1) for item in body.values()])
+    if kind is list and depth:
+        return 100 + sum([_weight(item, depth - 1) for item in body])
+    return 50
