@@ -1,0 +1,115 @@
+"""One program, three times: bare, recorded, replayed. It must see the same, and a replay may not reach the server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.session.report import Report
+from lockstep.session.session import finish, start_recording, start_replay
+
+HERE = Path(__file__).parent
+
+
+class Odd:
+    """The server of odd answers. `url` and `tls` begin its addresses; `port` is the plain one's."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        plain, secure = self._line().split()
+        self.port = int(plain)
+        self.url = f"http://127.0.0.1:{plain}"
+        self.tls = f"https://127.0.0.1:{secure}"
+        self.certificate = str(HERE / "loopback.pem")
+
+    def counts(self) -> tuple[int, int]:
+        """Requests and connections so far."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        requests, connections = self._line().split()
+        return int(requests), int(connections)
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+class Same:
+    """Runs a program three ways and compares. `record` and `replay` are the two halves of it."""
+
+    def __init__(self, server: Odd) -> None:
+        self.server = server
+        self.run = ""
+
+    def __call__(self, program: Callable[[Odd], Any], hits: int | None = None) -> Report:
+        bare = program(self.server)
+        before = self.server.counts()
+        recorded, report = self.record(program)
+        assert recorded == bare
+        assert (report.faults, report.coverage) == ((), ())
+        after = self.server.counts()
+        if hits is not None:
+            assert after[0] - before[0] == hits
+        replayed, proof = self.replay(program)
+        assert replayed == bare
+        assert proof.identical, proof.difference
+        assert (proof.digest, proof.faults, proof.coverage) == (report.digest, (), ())
+        assert self.server.counts() == after, "the replay reached the server"
+        return proof
+
+    def record(self, program: Callable[[Odd], Any]) -> tuple[Any, Report]:
+        session = start_recording(None, "case", {})
+        self.run = session.run
+        try:
+            seen = program(self.server)
+        except BaseException as error:
+            finish(session, None, error)
+            raise
+        return seen, finish(session, 0, None)
+
+    def replay(self, program: Callable[[Odd], Any]) -> tuple[Any, Report]:
+        """The replay's end is its report's business: a divergence is not raised from here."""
+        session = start_replay(None, self.run, deadline=10.0)
+        seen: Any = None
+        try:
+            seen = program(self.server)
+        except BaseException as error:
+            seen = error
+        return seen, finish(session, 0, None)
+
+
+def chain(error: BaseException | None) -> list[tuple[str, str, int | None]]:
+    """What an agent may look at of an exception: type, text, number, and the same of what is behind it."""
+    seen = []
+    while error is not None:
+        kind = type(error)
+        seen.append((f"{kind.__module__}.{kind.__qualname__}", str(error), getattr(error, "errno", None)))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return seen
+
+
+def raised(act: Callable[[], Any]) -> list[tuple[str, str, int | None]]:
+    try:
+        act()
+    except Exception as error:
+        return chain(error)
+    raise AssertionError("nothing was raised")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Odd]:
+    command = [sys.executable, str(HERE / "server.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield Odd(process)
+        process.kill()
+
+
+@pytest.fixture
+def same(server: Odd) -> Same:
+    return Same(server)
