@@ -1,4 +1,3 @@
-# ruff: noqa: BLE001 (a child reports whatever ended its program)
 """A warm process that forks a child for each recording or replay: imports are paid for once.
 
 Recordings and replays come from different nurseries (own address layout, own string hash), and each
@@ -41,7 +40,7 @@ class Job(msgspec.Struct, frozen=True):
     url: str
     store: str
     log: str
-    limit: float = 60.0
+    limit: float = 30.0
     deadline: float = 10.0
 
 
@@ -93,8 +92,9 @@ def _child(job: Job) -> Result:
 
 
 def _told(difference: Any) -> str:
-    more = f" [{difference.path}: {difference.expected} -> {difference.actual}]" if difference.path else ""
-    return f"{difference.code} {difference.reason} in {difference.lane} at {difference.source}{more}"
+    where = f"{difference.kind} {difference.name} in {difference.lane} at {difference.source}"
+    what = f"{difference.path or 'whole'}: {difference.expected} -> {difference.actual}"
+    return f"{difference.code} {difference.reason}, {where} [{what}]"
 
 
 def _run_child(job: Job, out: int) -> None:

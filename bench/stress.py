@@ -20,6 +20,7 @@ import collections
 import contextlib
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -142,13 +143,15 @@ def judge(kind: str, seed: int, server: str, directory: Path, runners: tuple[Run
     """Records one program and replays it once, each with its runner."""
     record, replay = runners
     url = f"{server}/{kind}-{seed}"
-    name = directory / f"{kind}-{seed}"
-    base = Job("record", kind, seed, url, f"{name}.db", f"{name}.record.log")
+    room = directory / f"{kind}-{seed}"
+    shutil.rmtree(room, ignore_errors=True)
+    room.mkdir()
+    base = Job("record", kind, seed, url, str(room / "store.db"), str(room / "record.log"))
     recorded = record(base)
     if recorded.state != "ended" or recorded.output is None:
         return Verdict(kind, seed, "unrecorded", f"{recorded.state}: {recorded.error}", faults=recorded.faults)
     before = _hits(url)
-    replayed = replay(msgspec.structs.replace(base, mode="replay", log=f"{name}.replay.log"))
+    replayed = replay(msgspec.structs.replace(base, mode="replay", log=str(room / "replay.log")))
     live = _hits(url) - before
     same = replayed.output == recorded.output
     if replayed.state != "ended":
@@ -198,8 +201,7 @@ def measure(
             finally:
                 pairs.put(pair)
             if verdict.outcome == "same" and not keep:
-                for path in directory.glob(f"{kind}-{seed}.*"):
-                    path.unlink()
+                shutil.rmtree(directory / f"{kind}-{seed}")
             if heard is not None:
                 with lock:
                     heard(verdict)
@@ -239,6 +241,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
     parser.add_argument("--cli", action="store_true", help="through the lockstep command, a fresh process each")
     parser.add_argument("--keep", type=Path, help="directory for stores and logs (of all programs)")
+    parser.add_argument("--words", type=int, default=600, help="characters to print of each failure's story")
     parser.add_argument("--census", action="store_true", help="only count the constructs in the programs")
     given = parser.parse_args()
     seeds = range(given.start, given.start + given.n)
@@ -253,10 +256,8 @@ def main() -> int:
     def heard(verdict: Verdict) -> None:
         if verdict.outcome != "same" or verdict.live or verdict.faults:
             faults = f" faults {verdict.faults}" if verdict.faults else ""
-            print(
-                f"{verdict.kind} {verdict.seed} {verdict.outcome}, {verdict.live} live: {verdict.detail}{faults}",
-                flush=True,
-            )
+            story = f"{verdict.detail[-given.words :]}{faults}"
+            print(f"{verdict.kind} {verdict.seed} {verdict.outcome}, {verdict.live} live: {story}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="stress-") as scratch:
         directory = given.keep or Path(scratch)

@@ -1,4 +1,3 @@
-# ruff: noqa: BLE001 (the programs live with failures, as agents do)
 """Runs asyncio programs: each construct as people write it, with a real `httpx.AsyncClient`."""
 
 from __future__ import annotations

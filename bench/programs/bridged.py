@@ -1,4 +1,3 @@
-# ruff: noqa: BLE001 (the programs live with failures, as agents do)
 """Runs mixed programs: threads under a loop, loops under threads, and work handed across.
 
 Strands of a mixed program always keep lines of their own: a loop must not wait for a lock.

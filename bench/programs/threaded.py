@@ -1,4 +1,3 @@
-# ruff: noqa: BLE001 (the programs live with failures, as agents do)
 """Runs thread programs: pools, threads, queues and locks as people write them, with a real `httpx.Client`."""
 
 from __future__ import annotations
