@@ -293,7 +293,7 @@ class ServedCall:
                 self._handed.add(value)
             return Piece(value)
         status = Status(event.what)
-        value = self.session.tape.body(seq) if status in (Status.OK, Status.ERROR) else None
+        value = self.session.tape.body(seq) if status is not Status.CANCELLED else None
         self._finish(status, value)
         recorded = self._recorded
         if recorded is not None and recorded.output:

@@ -42,6 +42,7 @@ class Replaying(Session):
         self._cut = False
         self._turns: dict[str, Turns] = {}
         self._blocked = 0
+        self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
         super().__init__(run, process, seed)
         if self.interrupted or len({slot.strand for slot in tape.slots}) > 1:
             _thread.start_new_thread(self._watch, ())
@@ -73,13 +74,10 @@ class Replaying(Session):
         self._compare_reads(lane, expected if isinstance(expected, dict) else {}, kind, name)
         return recorded
 
-    def cause(self, lane: Lane, what: str, number: int) -> Slot | None:
-        """The recorded cause with this number, None if it never came."""
-        return self.tape.causes.get((lane.name, what, str(number)))
-
-    def wake(self, strand: str, name: str) -> Slot | None:
-        """The recorded place at which a callback from another thread ran on the loop of `strand`."""
-        return self.tape.causes.get((strand, "wake", name))
+    def cause(self, lane: Lane | None, what: str, number: int | str) -> Slot | None:
+        """The recorded cause with this number in this lane, None if it never came. Wake-ups of a loop
+        have names that are unique without a lane."""
+        return self.tape.causes.get((lane.name if lane is not None else "", what, str(number)))
 
     def turns(self, lock: str) -> Turns | None:
         """The recorded turns of a lock, None if only one strand ever took it."""

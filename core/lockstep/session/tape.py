@@ -139,7 +139,8 @@ class Tape:
             loose = owner.slot is None or event.what == Status.CLOSED
             owner.pieces.append((seq, event, None if loose else self._slot(seq, event, ordered)))
         elif kind is Kind.CAUSE:
-            self.causes[(event.lane, event.what, event.name)] = self._slot(seq, event, ordered)
+            lane = "" if event.what == "wake" else event.lane  # a wake-up is named by the lane that sent it
+            self.causes[(lane, event.what, event.name)] = self._slot(seq, event, ordered)
         elif kind is Kind.READS:
             self.lane(event.lane).reads.setdefault(event.what, []).append(seq)
         elif kind is Kind.LOCK:

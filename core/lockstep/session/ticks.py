@@ -81,7 +81,7 @@ class Ticks:
         slot = self._next()
         if slot is None or self.count - self._base_count < slot.tick - self._base_tick:
             return
-        if slot.index not in self.parked:
+        if not self._asked(slot):
             return
         if not gate.ready(slot):
             head = gate.head()
@@ -103,7 +103,7 @@ class Ticks:
             return
         slot = self._next()
         head = gate.head()
-        if slot is not None and slot.index in self.parked and gate.ready(slot):
+        if slot is not None and self._asked(slot) and gate.ready(slot):
             self._release(loop, slot)
             return
         if head is not None and head.strand != self.strand:
@@ -147,7 +147,11 @@ class Ticks:
             return
         self._base_count = self.count
         self._base_tick = slot.tick
-        self.parked.pop(slot.index)(loop)
+        release = self.parked.pop(slot.index, None)
+        (self.session.wakes.pop(slot.index) if release is None else release)(loop)
+
+    def _asked(self, slot: Slot) -> bool:
+        return slot.index in self.parked or slot.index in self.session.wakes
 
     def _unpace(self) -> None:
         self.paced = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextvars
 import heapq
-from _thread import get_ident
 from types import ModuleType
 from typing import Any
 
@@ -204,10 +203,8 @@ def _install(asyncio: ModuleType) -> None:
         loop._ready.appendleft(timer)
 
     def call_from_outside(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
-        owner = self._thread_id
         lane = lanes.current()
-        position = getattr(self, "_lockstep_ticks", None)
-        if owner is None or owner == get_ident() or lane is None or position is None or position.session is not lane.session:
+        if lane is None or events._get_running_loop() is self:
             return call_soon_threadsafe(self, callback, *args, context=context)
         self._check_closed()
         if self._debug:
@@ -218,9 +215,10 @@ def _install(asyncio: ModuleType) -> None:
         if session.recording or session.stopped:
             self._ready.append(wake)
         else:
-            wake.slot = session.wake(position.strand, wake.name)
+            wake.slot = session.cause(None, "wake", wake.name)
             if wake.slot is not None:
-                position.park(wake.slot, lambda loop: loop._ready.appendleft(wake))
+                # Which strand runs the loop, and whether it does yet, is a race: the record knows it.
+                session.wakes[wake.slot.index] = lambda loop: loop._ready.appendleft(wake)
         self._write_to_self()
         return wake
 
