@@ -165,7 +165,7 @@ class LiveCall:
         session = self.session
         pos, tick = session.position(), self._tick()
         try:
-            body: Value = value if status == Status.OK else None
+            body: Value = value if status in (Status.OK, Status.CLOSED) else None
             if status == Status.ERROR:
                 body = exceptions.encode(value)
             key = b""
