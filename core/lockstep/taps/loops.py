@@ -235,6 +235,22 @@ def _install(asyncio: ModuleType) -> None:
             return original_as_completed(fs, timeout=timeout)
         return original_as_completed(_Ordered(fs, tasks.ensure_future), timeout=timeout)
 
+    def run_in_executor(self: Any, executor: Any, func: Any, *args: Any) -> Any:
+        if executor is None and lanes.current() is not None:
+            self._lockstep_executor = True
+        return in_executor(self, executor, func, *args)
+
+    async def shutdown_default_executor(self: Any, *args: Any, **kwargs: Any) -> None:
+        # A live client looks up names in the loop's executor, a served one does not: if the program never
+        # used it, what its end takes (a thread, looks at the clock) is not the program's.
+        token = INSIDE.set(None if getattr(self, "_lockstep_executor", False) else True)
+        try:
+            await shutdown_executor(self, *args, **kwargs)
+        finally:
+            INSIDE.reset(token)
+
+    in_executor, shutdown_executor = Base.run_in_executor, Base.shutdown_default_executor
+    Base.run_in_executor, Base.shutdown_default_executor = run_in_executor, shutdown_default_executor
     original_as_completed = tasks.as_completed
     events.Handle._run = run  # type: ignore[attr-defined]
     Base._run_once, Base.create_task, Base.create_future = _run_once, new_task, new_future
