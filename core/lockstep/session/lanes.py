@@ -47,11 +47,15 @@ class Lane:
         """How many values of each source the lane has read, by source name."""
         return {source: tap.count for source, tap in tuple(self.taps.items()) if tap.count}
 
-    def child(self, what: str, *, strand: bool) -> Lane:
-        """Begins the next child lane of that name; `strand` says whether it has a thread of its own."""
+    def child_name(self, what: str) -> str:
+        """The name of the next child lane of that name."""
         n = self._children.get(what, 0) + 1
         self._children[what] = n
-        return self.session.new_lane(f"{self.name}/{what}.{n}", self, None if strand else self.strand)
+        return f"{self.name}/{what}.{n}"
+
+    def child(self, what: str, *, strand: bool) -> Lane:
+        """Begins the next child lane of that name; `strand` says whether it has a thread of its own."""
+        return self.session.new_lane(self.child_name(what), self, None if strand else self.strand)  # type: ignore[no-any-return]
 
     def ordinal(self, what: str) -> int:
         """The next number of its kind in this lane, from 1."""
@@ -63,6 +67,18 @@ class Lane:
         return f"<Lane {self.name}>"
 
 
+class Sent:
+    """A lane that was named where a callback was sent, and begins where that runs, if it does anything:
+    on the strand of the loop that took it."""
+
+    __slots__ = ("name", "parent", "session")
+
+    def __init__(self, parent: Lane, what: str) -> None:
+        self.session = parent.session
+        self.parent = parent
+        self.name = parent.child_name(what)
+
+
 class _Strand(threading.local):
     """What the hooks know of this OS thread. `item` (a work item's lane) outranks the context."""
 
@@ -72,7 +88,7 @@ class _Strand(threading.local):
 
 
 strand = _Strand()
-LANE: contextvars.ContextVar[Lane | None] = contextvars.ContextVar("lockstep_lane", default=None)
+LANE: contextvars.ContextVar[Lane | Sent | None] = contextvars.ContextVar("lockstep_lane", default=None)
 # The open effect that the running code belongs to; None in the program's own code.
 INSIDE: contextvars.ContextVar[Any] = contextvars.ContextVar("lockstep_inside", default=None)
 _get_lane = LANE.get
@@ -108,6 +124,10 @@ def lane() -> Lane:
     var = LANE.get()
     if var is None or var.session is not _current.session:
         return own()
+    if isinstance(var, Sent):
+        begun: Lane = var.session.new_lane(var.name, var.parent, own())
+        LANE.set(begun)
+        return begun
     if var.strand.thread == get_ident():
         return var
     if strand.item is not None:

@@ -15,7 +15,7 @@ from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import current, lanes, reads
 from lockstep.session import ticks as positions
-from lockstep.session.lanes import INSIDE, LANE
+from lockstep.session.lanes import INSIDE, LANE, Sent
 from lockstep.session.ticks import Ticks
 from lockstep.taps.imports import when_imported
 
@@ -210,6 +210,9 @@ def _install(asyncio: ModuleType) -> None:
         if self._debug:
             self._check_callback(callback, "call_soon_threadsafe")
         session = lane.session
+        if context is None:
+            context = contextvars.copy_context()
+            context.run(LANE.set, Sent(lane, lanes.name_of(callback)))
         wake = Wake(callback, args, self, context)
         wake.name, wake.slot = f"{lane.name}#{lane.ordinal('wake')}", None
         if session.recording or session.stopped:
