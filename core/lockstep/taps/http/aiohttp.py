@@ -278,7 +278,11 @@ class _Closing:
         return close_pool(self._session, self._done, self._connector).__await__()
 
     async def _done(self, _: Any) -> None:
-        await self._waiter
+        if self._session.recording:
+            await self._waiter
+        else:
+            # There is nothing to wait for, and even that suspends: when the program goes on is recorded.
+            self._waiter.__await__()
 
 
 def _connector_closed(original: Original) -> Original:

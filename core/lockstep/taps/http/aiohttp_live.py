@@ -3,10 +3,10 @@
 The parts of its outcome, in the order in which they happened:
 
     {"trace": name, "of": n, "args": […]}  a connection hook of the n-th trace ran
-    {"connected": [host, port] or None}    there is a connection: the peer's address
+    {"connected": [host, port] or None}    there is a connection: the peer's address; also "raw": bytes follow
     {"sent": bytes}                        a streamed request body was complete
     bytes                                  a segment of the answer, from the status line on
-    {"offered": …, "headers": […]}         the answer is encoded: what the client had said it can decode
+    {"offered": …, "encoding": …}          the answer is encoded: what the client had said it can decode
     {"lost": encoded error or None}        the peer broke off
 
 An end of status "closed" says in {"waiting": bool} whether the program was waiting for more.
@@ -99,8 +99,7 @@ class LiveExchange:
         """The parser found the head of an answer."""
         status = message.code
         if message.compression:
-            headers: Value = [["content-encoding", message.compression]]
-            self._call.part({"offered": self._offered, "headers": headers})
+            self._call.part({"offered": self._offered, "encoding": message.compression})
         if status == 101:
             self._session.note("websocket", f"{self._call_name()} was upgraded: its frames are not recorded")
             self._end("ok", {"upgrade": True})
@@ -150,7 +149,7 @@ class LiveExchange:
         if protocol.lockstep_session is not self._session:
             protocol.lockstep_session = self._session
             self._own_callbacks(transport)
-        self._call.part({"connected": _peer(transport)})
+        self._call.part({"connected": _peer(transport), "raw": []})
 
     def _own_callbacks(self, transport: Any) -> None:
         """A connection that was pooled before the session is read in the context of whoever opened it;

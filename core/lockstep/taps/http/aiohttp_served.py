@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import sys
 from collections.abc import Callable, Coroutine
+from types import FrameType
 from typing import Any
 
 from aiohttp.client_proto import ResponseHandler
@@ -80,7 +82,8 @@ class ServedHandler(ResponseHandler):  # type: ignore[misc]
     @property
     def connected(self) -> bool:
         # A reader asks this when it is about to wait with an empty buffer, and only then.
-        self.lockstep_served.reading()
+        if self.transport is not None:
+            self.lockstep_served.reading()
         return super().connected  # type: ignore[no-any-return]
 
     def feed_data(self, data: Any, size: int = 0) -> None:
@@ -154,8 +157,15 @@ class ServedExchange:
         self._complete = True
 
     def closed(self) -> None:
-        if not self._complete:
-            self._call.end("closed")
+        """The program closes the connection. Diverges where it had gone on reading in the recording."""
+        if self._complete:
+            return
+        self._call.end("closed")
+        session = self._session
+        if self._taking is not None and not session.stopped and not session.interrupted and not _collecting():
+            session.diverge(
+                Code.ORDER, "the program closes an answer that it read further in the recording", call=self._call
+            )  # fmt: skip
 
     def stop(self) -> None:
         """The session is over: nothing more comes, and the connection is not used again."""
@@ -190,23 +200,31 @@ class ServedExchange:
         """Takes piece after piece at its moment and feeds it. No task: the program would see it in
         `asyncio.all_tasks()`, and the loop's end would cancel it."""
         try:
-            while True:
-                if self._taking is None:
-                    self._taking = self._call.atake()
-                try:
-                    waiting = self._taking.send(None)
-                except StopIteration as done:
-                    self._taking = None
-                    if not self._feed(done.value):
-                        break
-                else:
-                    waiting._asyncio_future_blocking = False
-                    waiting.add_done_callback(self._pull, context=self._context)
-                    return
+            while (piece := self._take()) is not None:
+                if not self._feed(piece):
+                    break
+            else:
+                return
         except BaseException as error:
-            self._taking = None
             self._fail(error)
         _open.discard(self)
+
+    def _take(self) -> Piece | None:
+        """The next piece, None if it is to come: then `_pull` will be called again."""
+        if self._taking is None:
+            self._taking = self._call.atake()
+        try:
+            waiting = self._taking.send(None)
+        except StopIteration as done:
+            self._taking = None
+            piece: Piece = done.value
+            return piece
+        except BaseException:
+            self._taking = None
+            raise
+        waiting._asyncio_future_blocking = False
+        waiting.add_done_callback(self._pull, context=self._context)
+        return None
 
     def _feed(self, piece: Piece) -> bool:
         """Hands one piece to aiohttp; False after the last."""
@@ -223,7 +241,11 @@ class ServedExchange:
                 self._recorded_sent = value["sent"]  # type: ignore[assignment]
                 self._compare_sent()
             case None if isinstance(value, dict) and "offered" in value:
-                check_encoding(self._call, value, self._accepted)
+                check_encoding(
+                    self._call,
+                    {"offered": value["offered"], "headers": [["content-encoding", value["encoding"]]]},
+                    self._accepted,
+                )
             case Status.OK:
                 if isinstance(value, dict) and value.get("upgrade"):
                     self._session.diverge(
@@ -293,6 +315,18 @@ def _acquire(connector: Any, request: ClientRequest, protocol: ServedHandler) ->
     if request.proxy:
         # Puts the Proxy-Authorization header where a program may look for it.
         connector._update_proxy_auth_header_and_build_proxy_req(request)
+
+
+def _collecting() -> bool:
+    """Whether this is the clean-up of a dropped response: the collector's moment is nobody's decision."""
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(12):
+        if frame is None:
+            return False
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _objects(connector: Any, request: ClientRequest) -> dict[str, object]:
