@@ -142,6 +142,7 @@ class Launched:
             self.session = start_replay(settings.store, settings.run, speed=settings.speed)
             self.session.on_stop = self.stopped
         else:
+            self._supersede()
             self.session = start_recording(settings.store, settings.run or _name(), self._meta())
         meeting.put(settings.meeting, "run", self.session.run.encode())
 
@@ -160,8 +161,17 @@ class Launched:
     def at_exit(self) -> None:
         """The program has ended in the usual way. Its exit status is the supervisor's to see: Python keeps
         the argument of `sys.exit` to itself. An uncaught exception it leaves in `sys.last_exc`."""
-        if os.getpid() == self.pid:
-            self.end(None, getattr(sys, "last_exc", None))
+        if os.getpid() != self.pid:
+            return
+        error = getattr(sys, "last_exc", None)
+        self.end(None, error)
+        if isinstance(error, KeyboardInterrupt):
+            # Python ends by SIGINT after an uncaught one, unless some text was evaluated since: what we import
+            # at the end does that. This evaluation has the interpreter remember again.
+            try:
+                exec("raise KeyboardInterrupt")
+            except KeyboardInterrupt:
+                return
 
     def end(self, status: int | None, error: BaseException | None = None) -> None:
         """Ends the session and leaves its report, once, whoever comes first."""
@@ -204,7 +214,8 @@ class Launched:
     def becomes(self) -> int:
         """This process becomes another program. Returns the number of that image.
 
-        Where nothing has come from outside yet, the recording of this image is dropped for the next one's.
+        Where nothing has come from outside yet, this image's recording gives way to the next one's, if there
+        will be one: only a Python that loads us records.
         """
         image = self.settings.image
         session = self.session
@@ -214,15 +225,20 @@ class Launched:
         self.end(None)
         if self.settings.mode == "replay" or not nothing_yet:
             return image
-        from lockstep.log.store import open_store
-
-        store = open_store(self.settings.store)
-        try:
-            store.delete_run(session.run)
-        finally:
-            store.close()
+        meeting.put(self.settings.meeting, "superseded", session.run.encode())
         meeting.release(self.settings.meeting)
         return image + 1
+
+    def _supersede(self) -> None:
+        """Drops the recording of the image that this one took over from: it had recorded nothing yet."""
+        run = meeting.read(self.settings.meeting, "superseded").decode()
+        if run:
+            from lockstep.log.store import open_store
+
+            with open_store(self.settings.store) as store:
+                store.delete_run(run)
+            meeting.put(self.settings.meeting, "superseded", b"")
+            meeting.put(self.settings.meeting, "report", b"")
 
     # -- a replay that is over before the program is
 

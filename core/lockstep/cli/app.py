@@ -122,11 +122,18 @@ def runs(context: typer.Context, store: Store = None, as_json: Json = False, deb
 
 
 @app.command(epilog="Example: lockstep log refund")
-def log(context: typer.Context, run: Run, store: Store = None, as_json: Json = False, debug: Debug = False) -> None:
+def log(
+    context: typer.Context,
+    run: Run,
+    store: Store = None,
+    everything: Annotated[bool, typer.Option("--all", help="All steps, also of a long run.")] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """List a run's steps, newest first, with what ran concurrently."""
     from lockstep.cli import reading
 
-    reading.log(run, store=store, as_json=as_json, debug=debug or context.obj)
+    reading.log(run, store=store, everything=everything, as_json=as_json, debug=debug or context.obj)
 
 
 @app.command(epilog="Example: lockstep show refund:7")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Self
 
 from lockstep.cli import failures, terminal
 from lockstep.debugger import render
@@ -13,9 +14,7 @@ from lockstep.debugger import verify as checks
 from lockstep.log.store import locate
 
 
-def replay(
-    run: str, command: Sequence[str], *, store: str | None, speed: float, as_json: bool, debug: bool
-) -> None:
+def replay(run: str, command: Sequence[str], *, store: str | None, speed: float, as_json: bool, debug: bool) -> None:
     """Replays once and says whether it was the same run."""
     with failures.reported(as_json=as_json, debug=debug):
         done = replays.replay(
@@ -29,9 +28,7 @@ def replay(
         raise SystemExit(failures.OK if done.identical else failures.NO)
 
 
-def verify(
-    run: str, command: Sequence[str], *, store: str | None, times: int, as_json: bool, debug: bool
-) -> None:
+def verify(run: str, command: Sequence[str], *, store: str | None, times: int, as_json: bool, debug: bool) -> None:
     """Checks the record, then replays it; stops at the first replay that is not the same run."""
     with failures.reported(as_json=as_json, debug=debug):
         path = str(locate(store))
@@ -58,7 +55,7 @@ class _Progress:
         self._shown = not quiet and total > 1 and terminal.coloured(sys.stderr)
         self._total = total
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> Self:
         if self._shown:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

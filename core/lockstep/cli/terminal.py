@@ -14,6 +14,8 @@ from lockstep.debugger.lines import Line, Piece, cells, cut
 
 _CODES = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "strong": "1", "address": "36"}
 _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "dim": "dim", "strong": "bold", "address": "cyan"}
+
+
 def coloured(stream: TextIO) -> bool:
     """Whether that stream is a terminal that wants colour (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-# A piece of a line: what it says, and what it is ("good", "bad", "warn", "dim", "strong", "address"). Colour only carries what a word already says.
+# A piece of a line: what it says, and what it is ("good", "bad", "warn", "dim", "strong", "address"). Colour
+# only carries what a word already says.
 type Piece = str | tuple[str, str]
 type Line = Sequence[Piece]
 

@@ -66,7 +66,9 @@ def _faults(faults: Sequence[str]) -> list[Line]:
 
 
 def _uncovered(missing: Sequence[str]) -> list[Line]:
-    lines: list[Line] = [[("  not covered", "warn"), f": {safe(entry)}  {Code.NOT_COVERED}"] for entry in missing[:_SHOWN]]
+    lines: list[Line] = [
+        [("  not covered", "warn"), f": {safe(entry)}  {Code.NOT_COVERED}"] for entry in missing[:_SHOWN]
+    ]
     if len(missing) > _SHOWN:
         lines.append([f"    … and {len(missing) - _SHOWN} more"])
     return lines
@@ -87,7 +89,9 @@ def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
         upto = " up to the cut" if done.cut else ""
         lines: list[Line] = [[("✓ ", "good"), (f"identical{upto}", "good"), f"   {facts}"]]
         if done.cut:
-            lines.append([f"  the recording was interrupted there ({words.ended(done.recorded_exit)}); so was the replay"])
+            lines.append(
+                [f"  the recording was interrupted there ({words.ended(done.recorded_exit)}); so was the replay"]
+            )
         return lines
     lines = [[("✗ ", "bad"), ("not shown to be identical", "bad"), f"   {facts}"]]
     lines += _faults(done.faults)
@@ -98,7 +102,8 @@ def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
 def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) -> list[Line]:
     where = f" at step {difference.step}" if difference.step is not None else ""
     lines: list[Line] = [[
-        ("✗ ", "bad"), (f"diverged{where}", "bad"), "  ", (str(difference.code), "strong"), f" {safe(difference.reason)}",
+        ("✗ ", "bad"), (f"diverged{where}", "bad"), "  ",
+        (str(difference.code), "strong"), f" {safe(difference.reason)}",
     ]]  # fmt: skip
     place = [f"lane {safe(difference.lane)}" if difference.lane else "", safe(difference.source)]
     if any(place):
@@ -141,7 +146,9 @@ def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str
     """What `verify` found: the record's state, then the replays'."""
     run = safe(verdict.run)
     if not verdict.consistent:
-        lines: list[Line] = [[("✗ ", "bad"), ("not consistent", "bad"), f"   {run}: what is stored is not what was recorded"]]
+        lines: list[Line] = [
+            [("✗ ", "bad"), ("not consistent", "bad"), f"   {run}: what is stored is not what was recorded"]
+        ]
         lines += [[f"  {cut(safe(problem), _WIDE)}"] for problem in verdict.problems[:_SHOWN]]
         if len(verdict.problems) > _SHOWN:
             lines.append([f"    … and {len(verdict.problems) - _SHOWN} more"])
@@ -153,12 +160,17 @@ def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str
     if verdict.identical:
         count = words.number(verdict.replays, "replay")
         lines.append([
-            ("✓ ", "good"), ("identical", "good"), f"   {count}  digest {words.digest(verdict.digests[0])}  0 live calls  "
-            f"{words.duration(verdict.seconds)}",
+            ("✓ ", "good"), ("identical", "good"),
+            f"   {count}  digest {words.digest(verdict.digests[0])}  0 live calls  {words.duration(verdict.seconds)}",
         ])  # fmt: skip
         return lines
     lines.append([f"  replay {verdict.replays} of {verdict.times} was not the same run:"])
     if done[-1].identical:
         lines.append([f"  its digest {words.digest(done[-1].digest)} is not that of the others"])
         return lines
-    return lines + replaying(done[-1], command)
+    again = f"lockstep replay {shlex.quote(verdict.run)}" + (f" -- {shlex.join(command)}" if command else "")
+    return [
+        *lines,
+        *replaying(done[-1], command),
+        ["  to see what it prints:     ", (cut(safe(again), _WIDE), "address")],
+    ]

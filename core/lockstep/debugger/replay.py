@@ -95,7 +95,9 @@ def replay(
         opened.close()
     words_ = tuple(command) or told.command
     if not words_:
-        raise TargetError(Code.NO_TARGET, f"run {run} was not recorded from a command. Name one: lockstep replay {run} -- CMD")
+        raise TargetError(
+            Code.NO_TARGET, f"run {run} was not recorded from a command. Name one: lockstep replay {run} -- CMD"
+        )
     with _in_directory("" if command else told.cwd):
         outcome = launch.run(
             words_, "replay", store, run, speed=speed, hash_seed=told.hash_seed or None, images=told.image,
@@ -117,7 +119,9 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
         same = outcome.status == told.exit
         difference = Difference(
             code=Code.END,
-            reason="the command was ended before it could say what it did" if same else "the command ended in another way",
+            reason="the command was ended before it could say what it did"
+            if same
+            else "the command ended in another way",
             step=None,
             lane=SUPERVISOR,
             kind="end",

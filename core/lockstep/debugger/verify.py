@@ -9,6 +9,7 @@ import msgspec
 from lockstep.debugger.replay import Replayed, replay
 from lockstep.errors import Difference
 from lockstep.log.store import open_store
+from lockstep.log.verify import verify as chain_verify
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -35,6 +36,13 @@ class Verified(msgspec.Struct, frozen=True):
     digests: tuple[str, ...]
     difference: Difference | None = msgspec.field(name="divergence")
     seconds: float
+
+
+def check(store: str, run: str) -> Checked:
+    """Checks the chain of a run: that what is stored is what was recorded."""
+    with open_store(store) as opened:
+        found = chain_verify(opened.run(run))
+    return Checked(run, found.events, found.open_end, tuple(str(problem) for problem in found.problems))
 
 
 def repeat(

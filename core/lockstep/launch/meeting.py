@@ -1,11 +1,12 @@
 """The private directory in which a supervisor and the processes of its command meet.
 
-    hello     one line a Python process that loaded us: "pid state executable"
-    claim     made by the one process that is recorded or replayed (O_EXCL): its pid
-    run       the name that its run got in the store
-    report    its `Report`, msgspec JSON, whole or absent
-    trouble   why it could not be recorded or replayed, as "code message"
-    command   the command as given, NUL between its words
+    hello       one line a Python process that loaded us: "pid state executable"
+    claim       made by the one process that is recorded or replayed (O_EXCL): its pid
+    run         the name that its run got in the store
+    report      its `Report`, msgspec JSON, whole or absent
+    superseded  the run of an image that gave way to the next one, see `bootstrap`
+    trouble     why it could not be recorded or replayed, as "code message"
+    command     the command as given, NUL between its words
 
 Imported in every process of the command before the program starts: needs nothing but `os`.
 """

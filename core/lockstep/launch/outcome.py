@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -45,8 +45,17 @@ def read(place: str, command: Sequence[str], mode: str, status: int) -> Outcome:
         report=msgspec.json.decode(report, type=Report) if report else None,
         error=error,
         fault=words if trouble and not code else "",
-        uncovered=tuple(executable for _, state, executable in heard if state == meeting.CHILD),
+        uncovered=tuple(_uncovered(heard)),
     )
+
+
+def _uncovered(heard: list[tuple[int, str, str]]) -> Iterator[str]:
+    recorded = False
+    for _, state, executable in heard:
+        recorded = recorded or state == meeting.RECORDED
+        # Before the recorded process, one that cannot import lockstep is a wrapper; after it, part of the program.
+        if state == meeting.CHILD or (recorded and state == meeting.FOREIGN):
+            yield executable
 
 
 def _error(code: Code, message: str) -> LockstepError:

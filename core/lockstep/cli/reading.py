@@ -1,0 +1,67 @@
+"""`lockstep runs`, `log` and `show`: the answer is what was asked for, so it goes to stdout."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from lockstep.cli import failures, terminal
+from lockstep.debugger import calls, listing, render_log
+from lockstep.debugger.lines import Line, safe
+from lockstep.log import address as addresses
+from lockstep.log.store import open_store
+from lockstep.log.timeline import resolve
+
+LISTED = 100  # steps that `log` lists without --all
+
+
+def runs(*, store: str | None, as_json: bool, debug: bool) -> None:
+    """Lists the runs of a store."""
+    with failures.reported(as_json=as_json, debug=debug), open_store(store) as opened:
+        found = listing.runs(opened)
+        if as_json:
+            terminal.emit(found)
+        elif not found:
+            terminal.say(f"no runs in {safe(opened.path)}. Record one: lockstep record -- python your_agent.py")
+        else:
+            terminal.table(render_log.RUN_COLUMNS, render_log.run_rows(found), flexible=render_log.RUN_FLEXIBLE)
+
+
+def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: bool) -> None:
+    """Lists a run's steps, newest first; of a long run the last ones."""
+    with failures.reported(as_json=as_json, debug=debug), open_store(store) as opened:
+        place = resolve(opened, run)
+        timeline = place.timeline
+        name = str(addresses.Address(place.address.path, place.address.branch))
+        if as_json:
+            terminal.emit(listing.log(name, timeline))
+            return
+        steps = timeline.steps
+        hidden = 0 if everything else max(0, len(steps) - LISTED)
+        _write(render_log.log_head(name, timeline))
+        terminal.table(
+            render_log.LOG_COLUMNS, render_log.log_rows(timeline, steps[hidden:]), flexible=render_log.LOG_FLEXIBLE
+        )
+        if hidden:
+            _write([f" ┆ {hidden} earlier steps: lockstep log {shlex.quote(name)} --all"])
+
+
+def show(address: str, *, store: str | None, as_json: bool, debug: bool) -> None:
+    """Shows one step or effect; of a run, its log."""
+    with failures.reported(as_json=as_json, debug=debug), open_store(store) as opened:
+        place = resolve(opened, address)
+        if place.step is None:
+            log(address, store=store, everything=False, as_json=as_json, debug=debug)
+            return
+        found = listing.show(place)
+        if as_json:
+            terminal.emit(found)
+            return
+        effect = place.effect or listing.closing_effect(place.step)
+        conversation = calls.read(place.timeline, effect).conversation if effect is not None else None
+        for line in render_log.shown(found, conversation, terminal.width(sys.stdout)):
+            _write(line)
+
+
+def _write(line: Line) -> None:
+    terminal.say(line, to=sys.stdout)

@@ -1,0 +1,192 @@
+"""One recorded effect as people and programs are shown it: what was asked, what came back, what it is.
+
+Pure reading; nothing stored is executed. Credentials in headers are never shown.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import bodies, messages
+from lockstep.log.model import Status, Value
+from lockstep.log.timeline import Effect, Timeline
+from lockstep.taps.http.answer import Answer, answer
+
+MODEL = "model"
+# Kinds whose exchange is an HTTP request and its answer.
+_EXCHANGES = ("model", "http")
+# Methods that only read (RFC 9110, section 9.2.1).
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_HIDDEN = frozenset({
+    "authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "set-cookie",
+    "x-amz-security-token",
+})  # fmt: skip
+HIDDEN = "(not shown)"
+
+
+class Call(msgspec.Struct, frozen=True):
+    """An effect, read.
+
+    effect_class  inference, read, mutating or unknown: what it may do to the outside
+    outcome       what the caller got, in the shape in which it can be edited: a tool's value, a model's
+                  message, an HTTP answer as {status, headers, body}
+    error         the exception in a line, "" where none was raised
+    conversation  of a model call
+    """
+
+    kind: str
+    name: str
+    lane: str
+    effect_class: str
+    site: str
+    status: Status | None
+    began: int
+    duration: int | None
+    request: Any
+    outcome: Any
+    error: str
+    conversation: messages.Conversation | None
+
+
+def name(timeline: Timeline, effect: Effect) -> str:
+    """What the effect is called: a model by its name, anything else as recorded."""
+    if effect.kind != MODEL:
+        return effect.name
+    request = timeline.request(effect)
+    return messages.read(request).model or effect.name
+
+
+def effect_class(effect: Effect, request: Value) -> str:
+    """What the effect may do: as its declaration says, else by kind and HTTP method."""
+    declared = request.get("class") if isinstance(request, dict) else None
+    if declared in ("inference", "read", "mutating", "unknown"):
+        return str(declared)
+    if effect.kind == MODEL:
+        return "inference"
+    if effect.kind == "human":
+        return "read"
+    method = request.get("method") if isinstance(request, dict) else None
+    return "read" if effect.kind == "http" and method in _SAFE else "unknown"
+
+
+def read(timeline: Timeline, effect: Effect) -> Call:
+    """Reads an effect with its payloads."""
+    request = timeline.request(effect)
+    outcome = timeline.outcome(effect)
+    status = effect.status
+    conversation = None
+    if effect.kind in _EXCHANGES:
+        got = answer(timeline.parts(effect))
+        if effect.kind == MODEL:
+            conversation = messages.read(request, _plain(got))
+        shown: Any = _message(conversation) if conversation is not None else None
+        shown = shown or (_exchange(got) if got.status is not None else None)
+    else:
+        shown = _with_parts(list(timeline.parts(effect)), outcome if status is not Status.ERROR else None)
+    error = exception(outcome) if status is Status.ERROR else ""
+    if conversation is not None and conversation.error and not error:
+        error = conversation.error
+    return Call(
+        kind=effect.kind,
+        name=(conversation.model if conversation is not None else "") or effect.name,
+        lane=effect.lane,
+        effect_class=effect_class(effect, request),
+        site=timeline.site(effect),
+        status=status,
+        began=effect.begin.at,
+        duration=effect.duration,
+        request=_request(request),
+        outcome=shown,
+        error=error,
+        conversation=conversation,
+    )
+
+
+def exception(form: Value) -> str:
+    """An encoded exception in a line, as a traceback ends: `httpx.ConnectError: …`."""
+    if not isinstance(form, dict):
+        return ""
+    module = str(form.get("module") or "")
+    title = str(form.get("name") or "exception")
+    if module and module != "builtins":
+        title = f"{module}.{title}"
+    args = form.get("args")
+    words = ", ".join(_argument(one) for one in args) if isinstance(args, list) else ""
+    return f"{title}: {words}" if words else title
+
+
+def _argument(value: Value) -> str:
+    if isinstance(value, dict):
+        inner = value.get("exception")
+        if isinstance(inner, dict):
+            return exception(inner)
+        return str(next(iter(value.values()), ""))
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _plain(got: Answer) -> Value:
+    if got.status is None:
+        return None
+    return {"status": got.status, "headers": [[key, value] for key, value in got.headers], "body": got.body}
+
+
+def _message(conversation: messages.Conversation) -> Any:
+    said = conversation.answer
+    if said is None:
+        return None
+    message: dict[str, Any] = {"role": said.message.role or "assistant", "content": said.message.text}
+    if said.message.tool_calls:
+        message["tool_calls"] = [
+            {"name": call.name, "arguments": _json_or_text(call.arguments), "id": call.id}
+            for call in said.message.tool_calls
+        ]
+    return message
+
+
+def _json_or_text(text: str) -> Any:
+    found = bodies.json(text)
+    return text if found is None else found
+
+
+def _exchange(got: Answer) -> Any:
+    raw, _ = bodies.plain(got.body, got.header("content-encoding"))
+    return {"status": got.status, "headers": _headers(got.headers), "body": body(raw)}
+
+
+def body(raw: bytes) -> Any:
+    """A body as JSON where it is JSON, else as text, else as base64; None where there is none."""
+    if not raw:
+        return None
+    found = bodies.json(raw)
+    if found is not None:
+        return found
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(raw).decode("ascii")}
+
+
+def _request(request: Value) -> Any:
+    if not isinstance(request, dict) or "method" not in request or "url" not in request:
+        return request
+    shown: dict[str, Any] = dict(request)
+    headers = request.get("headers")
+    pairs = [(bodies.text(pair[0]), bodies.text(pair[1])) for pair in headers] if isinstance(headers, list) else []  # type: ignore[index]
+    raw = request.get("body")
+    if isinstance(raw, bytes):
+        encoding = next((value for key, value in pairs if key.lower() == "content-encoding"), "")
+        shown["body"] = body(bodies.plain(raw, encoding)[0])
+    if isinstance(headers, list):
+        shown["headers"] = _headers(pairs)
+    return shown
+
+
+def _headers(pairs: Any) -> list[list[str]]:
+    return [[key, HIDDEN if key.lower() in _HIDDEN else value] for key, value in pairs]
+
+
+def _with_parts(parts: list[Value], value: Value) -> Any:
+    return value if not parts else {"parts": parts, "value": value} if value is not None else {"parts": parts}

@@ -1,0 +1,186 @@
+"""What `runs`, `log` and `show` answer: as data, for `--json` and for the lines people read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import calls, ending
+from lockstep.debugger.calls import Call
+from lockstep.log.address import MAIN
+from lockstep.log.model import Kind, RunState, Status
+from lockstep.log.store import RunReader, Store
+from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One row of `runs`. `size` in bytes; `exit`: the command's status, None if there was none or it is unknown."""
+
+    run: str
+    address: str
+    state: RunState
+    steps: int
+    branches: tuple[str, ...]
+    started: str
+    size: int
+    exit: int | None
+    incomplete: int
+
+
+class EffectRow(msgspec.Struct, frozen=True):
+    """One effect in a list."""
+
+    address: str
+    kind: str
+    name: str
+    lane: str
+    effect_class: str = msgspec.field(name="class")
+
+
+class StepRow(msgspec.Struct, frozen=True):
+    """One step in a list."""
+
+    address: str
+    kind: str
+    name: str
+    effects: tuple[EffectRow, ...]
+
+
+class Log(msgspec.Struct, frozen=True):
+    """`lockstep log --json`."""
+
+    run: str
+    state: RunState
+    exit: int | None
+    branches: tuple[str, ...]
+    steps: tuple[StepRow, ...]
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """`lockstep show --json`: a step (with its effects, and the request and outcome of the one that closed
+    it), or one effect (with its nested calls). Times in ns, `began` since the run's start."""
+
+    address: str
+    kind: str
+    name: str
+    lane: str
+    effect_class: str | None = msgspec.field(name="class")
+    site: str
+    status: Status | None
+    began: int
+    duration: int | None
+    request: Any
+    outcome: Any
+    error: str
+    effects: tuple[EffectRow, ...]
+
+
+def runs(store: Store) -> list[Run]:
+    """All runs, newest first, by their metadata."""
+    found = []
+    for info in store.runs():
+        status = ending.read(store.run(info.name))
+        started = datetime.fromtimestamp(info.started / 1e9, UTC).isoformat(timespec="milliseconds")
+        state = ending.state(info, status)
+        found.append(Run(info.name, info.name, state, info.steps, (MAIN,), started, info.size, status, info.incomplete))
+    return found
+
+
+def log(run: str, timeline: Timeline) -> Log:
+    """All steps of a run, as data."""
+    status = ending.read(timeline.reader)
+    return Log(
+        run=run,
+        state=ending.state(timeline.reader.info, status),
+        exit=status,
+        branches=(MAIN,),
+        steps=tuple(step_row(run, timeline, step) for step in timeline.steps),
+    )
+
+
+def step_row(run: str, timeline: Timeline, step: Step) -> StepRow:
+    rows = tuple(effect_row(f"{run}:{step.number}", timeline, effect) for effect in step.effects)
+    closing = closing_effect(step)
+    title = step.name if closing is None else rows[step.effects.index(closing)].name
+    return StepRow(f"{run}:{step.number}", step.kind, title, rows)
+
+
+def effect_row(step: str, timeline: Timeline, effect: Effect) -> EffectRow:
+    return EffectRow(
+        address=f"{step}.{effect.number}",
+        kind=effect.kind,
+        name=calls.name(timeline, effect),
+        lane=effect.lane,
+        effect_class=calls.effect_class(effect, timeline.request(effect)),
+    )
+
+
+def closing_effect(step: Step) -> Effect | None:
+    """The effect whose end closed the step; None for the input, the end and named steps."""
+    return next((effect for effect in step.effects if effect.end is not None and effect.end_seq == step.seq), None)
+
+
+def show(place: Place) -> Shown:
+    """What `show` says of a step or effect."""
+    address, timeline, step, effect = place.address, place.timeline, place.step, place.effect
+    if step is None:
+        raise ValueError("a run has no single request and outcome")
+    if effect is not None:
+        nested = tuple(
+            EffectRow(f"{address}/{child.number}", child.kind, calls.name(timeline, child), child.lane,
+                      calls.effect_class(child, timeline.request(child)))
+            for child in effect.children
+        )  # fmt: skip
+        return _shown(str(address), calls.read(timeline, effect), nested)
+    rows = tuple(effect_row(f"{address}", timeline, one) for one in step.effects)
+    closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)
+    if closing is not None:
+        return _shown(str(address), calls.read(timeline, closing), rows)
+    return Shown(
+        address=str(address), kind=step.kind, name=step.name, lane=step.lane, effect_class=None, site="", status=None,
+        began=step.at, duration=None, request=given(timeline.reader) if step.kind == INPUT else None,
+        outcome=_state(timeline, step), error="", effects=rows,
+    )  # fmt: skip
+
+
+def _shown(address: str, call: Call, rows: tuple[EffectRow, ...]) -> Shown:
+    return Shown(
+        address=address, kind=call.kind, name=call.name, lane=call.lane, effect_class=call.effect_class,
+        site=call.site, status=call.status, began=call.began, duration=call.duration, request=call.request,
+        outcome=call.outcome, error=call.error, effects=rows,
+    )  # fmt: skip
+
+
+def _state(timeline: Timeline, step: Step) -> Any:
+    if step.seq < 0 or step.kind == INPUT:
+        return None
+    found = timeline.reader.body(timeline.stream.id, step.seq)
+    if step.kind != END or not isinstance(found, dict):
+        return found
+    error = calls.exception(found.get("error")) if isinstance(found.get("error"), dict) else None
+    return {"exit": ending.read(timeline.reader), "error": error, "stdout": printed(timeline)}
+
+
+def given(reader: RunReader) -> Any:
+    """What the run began with: its command."""
+    meta = reader.meta if isinstance(reader.meta, dict) else {}
+    return {"command": meta.get("command"), "cwd": meta.get("cwd")}
+
+
+_ENOUGH = 2000  # characters of output that are looked at for its last lines
+
+
+def printed(timeline: Timeline) -> str:
+    """The end of what the program printed."""
+    stream = timeline.stream.id
+    heads: Sequence[int] = [seq for seq, event in timeline.reader.heads(stream) if event.kind is Kind.OUTPUT]
+    text = ""
+    for seq in reversed(heads):
+        piece = timeline.reader.body(stream, seq)
+        text = (piece.decode("utf-8", "replace") if isinstance(piece, bytes) else str(piece)) + text
+        if len(text) > _ENOUGH:
+            break
+    return text[-_ENOUGH:]

@@ -1,0 +1,287 @@
+"""The lines of `runs`, `log` and `show`. Pure but for reading what is shown."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import calls, ending, listing, words
+from lockstep.debugger.calls import Call
+from lockstep.debugger.lines import Line, Piece, cut, safe
+from lockstep.debugger.messages import Conversation, Message, ToolCall
+from lockstep.log.model import RunState, Status
+from lockstep.log.timeline import END, INPUT, Effect, Step, Timeline
+
+STATES = {
+    RunState.COMPLETE: "good",
+    RunState.FAILED: "bad",
+    RunState.INTERRUPTED: "warn",
+    RunState.GROWING: "warn",
+}
+
+RUN_COLUMNS = (
+    ("RUN", "left"),
+    ("STEPS", "right"),
+    ("BRANCHES", "left"),
+    ("STATE", "left"),
+    ("WHEN", "left"),
+    ("SIZE", "right"),
+)
+RUN_FLEXIBLE = 0
+
+
+def run_rows(found: Sequence[listing.Run]) -> list[list[Piece]]:
+    """The rows of `runs`."""
+    now = time.time()
+    rows: list[list[Piece]] = []
+    for run in found:
+        began = datetime.fromisoformat(run.started).timestamp()
+        more = len(run.branches) - 1
+        state = run.state.value + (f", {words.ended(run.exit)}" if run.exit else "")
+        rows.append([
+            (safe(run.address), "strong"),
+            str(run.steps),
+            "main" + (f" +{more}" if more else ""),
+            (state + (", incomplete" if run.incomplete else ""), STATES[run.state]),
+            "now" if run.state is RunState.GROWING else words.age(max(0.0, now - began)),
+            words.size(run.size),
+        ])  # fmt: skip
+    return rows
+
+
+# -- log
+
+LOG_COLUMNS = tuple(("", side) for side in ("right", "left", "left", "left", "left", "right", "right", "left"))
+LOG_FLEXIBLE = 3
+
+
+def log_head(run: str, timeline: Timeline) -> Line:
+    info = timeline.reader.info
+    status = ending.read(timeline.reader)
+    state = ending.state(info, status)
+    more = f", {words.ended(status)}" if status is not None else ""
+    return [(f"{safe(run)}@main", "strong"), "   ", (state.value, STATES[state]), more]
+
+
+def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
+    """The rows of `log` for some steps of a run, newest first."""
+    flat = [(step, effect) for step in steps for effect in (step.effects or (None,))]
+    spans = _concurrent([effect for _, effect in flat])
+    rows = []
+    for (step, effect), mark in zip(flat, spans, strict=True):
+        only = len(step.effects) <= 1
+        number = str(step.number) if only or (effect is not None and effect is step.effects[-1]) else ""
+        if effect is None:
+            rows.append([number, *_step_row(timeline, step), mark])
+            continue
+        within = "" if only else f".{effect.number}"
+        rows.append([number, within, *_effect_row(calls.read(timeline, effect)), mark])
+    return rows[::-1]
+
+
+def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
+    if step.kind == INPUT:
+        meta = timeline.reader.meta
+        command = meta.get("command") if isinstance(meta, dict) else None
+        return [
+            "",
+            ("○ input", "dim"),
+            safe(shlex.join(map(str, command))) if isinstance(command, list) else "",
+            "",
+            "",
+            "",
+        ]
+    if step.kind == END:
+        last = [line for line in listing.printed(timeline).splitlines() if line.strip()]
+        return ["", ("○ end", "dim"), f'"{safe(last[-1])}"' if last else "", "", "", ""]
+    return ["", "● step", safe(step.name), "", "", ""]
+
+
+def _effect_row(call: Call) -> list[Piece]:
+    style = "bad" if call.error else "warn" if call.status in (None, Status.CANCELLED) else ""
+    mark: Piece = (f"● {call.kind}", style) if style else f"● {call.kind}"
+    conversation = call.conversation
+    tokens = _tokens(conversation)
+    duration = words.duration(call.duration / 1e9) if call.duration is not None else "in flight"
+    shown_class = call.effect_class if call.kind not in ("model", "human") else ""
+    return [mark, _summary(call), (shown_class, "dim"), tokens, duration]
+
+
+def _summary(call: Call) -> Piece:
+    name = safe(call.name)
+    if call.error:
+        return f"{name}   {safe(call.error)}", "bad"
+    if call.status is Status.CANCELLED:
+        return f"{name}   cancelled", "warn"
+    closed = "   (closed early)" if call.status is Status.CLOSED else ""
+    conversation = call.conversation
+    if conversation is not None:
+        return f"{name}   → {safe(_said(conversation))}{closed}"
+    if call.kind == "http":
+        status = call.outcome.get("status") if isinstance(call.outcome, dict) else None
+        return f"{name}   → {status}{closed}" if status else f"{name}{closed}"
+    if call.kind == "human":
+        return f"{name}   {safe(_compact(call.outcome))}"
+    return f"{name}({safe(arguments(call.request))}){closed}"
+
+
+def _said(conversation: Conversation) -> str:
+    said = conversation.answer
+    if said is None:
+        return conversation.note or "(no answer)"
+    called = ", ".join(call.name for call in said.message.tool_calls)
+    return called or f'"{said.message.text}"'
+
+
+def _tokens(conversation: Conversation | None) -> str:
+    usage = conversation.answer.usage if conversation is not None and conversation.answer is not None else None
+    if usage is None or (usage.input is None and usage.output is None):
+        return ""
+    return f"{usage.input if usage.input is not None else '?'}+{usage.output if usage.output is not None else '?'} tok"
+
+
+def arguments(request: Any) -> str:
+    """A tool's arguments as they stand in a call."""
+    if not isinstance(request, dict):
+        return "" if request is None else _compact(request)
+    args, kwargs = request.get("args"), request.get("kwargs")
+    if args is None and kwargs is None:
+        named = request.get("arguments", {key: value for key, value in request.items() if key != "class"})
+        args, kwargs = ([], named) if isinstance(named, dict) else ([named], {})
+    shown = [_compact(value) for value in args] if isinstance(args, list) else []
+    if isinstance(kwargs, dict):
+        shown += [f"{key}={_compact(value)}" for key, value in kwargs.items()]
+    return ", ".join(shown)
+
+
+def _concurrent(effects: Sequence[Effect | None]) -> list[str]:
+    """A mark for each row of a listing that is printed from the last to the first: what overlapped in time."""
+    spans: list[tuple[int, int]] = []
+    for index, effect in enumerate(effects):
+        if effect is None:
+            continue
+        for first in range(index):
+            before = effects[first]
+            if before is not None and _end(before) > effect.begin.at and before.begin.at < _end(effect):
+                spans.append((first, index))
+                break
+    marks = [""] * len(effects)
+    for first, last in _merged(spans):
+        for row in range(first, last + 1):
+            marks[row] = " │"
+        marks[last], marks[first] = "─┐ concurrent", "─┘"
+    return marks
+
+
+def _end(effect: Effect) -> float:
+    return float("inf") if effect.end is None else effect.end.at
+
+
+def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        else:
+            merged.append((first, last))
+    return merged
+
+
+# -- show
+
+
+def shown(found: listing.Shown, conversation: Conversation | None, width: int) -> list[Line]:
+    """The lines of `show`. `width`: columns there are for one line; 0 where nothing is cut."""
+    facts = [
+        f"lane {safe(found.lane)}" if found.lane else "",
+        safe(found.site),
+        found.effect_class if found.effect_class and found.kind != "model" else "",
+        words.duration(found.duration / 1e9) if found.duration is not None else "",
+        str(found.status.value) if found.status not in (None, Status.OK) else "",
+    ]
+    lines: list[Line] = [[
+        (safe(found.address), "address"), "  ", (f"{found.kind} {safe(found.name)}".rstrip(), "strong"), "  ",
+        "  ".join(fact for fact in facts if fact),
+    ]]  # fmt: skip
+    if conversation is not None:
+        for message in conversation.messages:
+            lines += _message(message, width)
+        if conversation.answer is not None:
+            said = conversation.answer
+            lines += _block("answer", _words(said.message), width, "good")
+            extra = "  ".join(part for part in (_tokens(conversation), said.finish) if part)
+            if extra:
+                lines.append([f"{'':11}", (safe(extra), "dim")])
+        if conversation.note:
+            lines.append([("note       ", "dim"), safe(conversation.note)])
+    else:
+        lines += _value("request", _bare(found.request), width)
+        lines += _value("answer", found.outcome, width)
+    if found.error:
+        lines += _block("error", found.error, width, "bad")
+    # One effect that is the step itself has been shown.
+    for row in found.effects if len(found.effects) > 1 or found.kind in (INPUT, END) or "/" in found.address else ():
+        lines.append([
+            ("effect     ", "dim"), (safe(row.address), "address"),
+            f"  {row.kind} {safe(row.name)}  {row.effect_class}  lane {safe(row.lane)}",
+        ])  # fmt: skip
+    return lines
+
+
+def _bare(request: Any) -> Any:
+    """A tool's arguments without the frame in which they are stored."""
+    if isinstance(request, dict) and set(request) <= {"args", "kwargs", "class"} and "kwargs" in request:
+        return {**{str(index): value for index, value in enumerate(request.get("args") or ())}, **request["kwargs"]}
+    return request
+
+
+def _message(message: Message, width: int) -> list[Line]:
+    return _block(message.role or "message", _words(message), width)
+
+
+def _words(message: Message) -> str:
+    called = [f"→ {call.name}({_arguments(call)})" for call in message.tool_calls]
+    return "\n".join([*([message.text] if message.text else []), *called])
+
+
+def _arguments(call: ToolCall) -> str:
+    return call.arguments
+
+
+def _block(label: str, text: str, width: int, style: str = "") -> list[Line]:
+    room = max(20, width - 11) if width else 0
+    lines: list[Line] = []
+    for index, line in enumerate(text.splitlines() or [""]):
+        head = f"{safe(label)[:10]:<11}" if index == 0 else " " * 11
+        line = safe(line)
+        body: Piece = cut(line, room) if room else line
+        lines.append([(head, "dim"), (str(body), style) if style else body])
+    return lines
+
+
+def _value(label: str, value: Any, width: int) -> list[Line]:
+    if value is None:
+        return []
+    if isinstance(value, dict) and value:
+        flat = [(safe(str(key)), part if isinstance(part, str) else _compact(part)) for key, part in value.items()]
+        longest = min(16, max(len(key) for key, _ in flat))
+        rows: list[str] = []
+        for key, part in flat:
+            first, *others = part.rstrip("\n").split("\n")
+            rows += [f"{key:<{longest}}  {first}", *(" " * (longest + 2) + other for other in others)]
+        return _block(label, "\n".join(rows), width)
+    return _block(label, value if isinstance(value, str) else _compact(value), width)
+
+
+def _compact(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bytes):
+        return repr(value)[1:]
+    return msgspec.json.encode(value, enc_hook=repr).decode()
