@@ -17,7 +17,9 @@ from lockstep.errors import AddressError, Code
 MAIN = "main"
 
 _FORM = re.compile(
-    r"(?P<path>[^@:]+)(@(?P<branch>[^@:/]+))?(:(?P<step>\d{1,9})(\.(?P<effect>\d{1,9})(/(?P<child>[\d/]+))?)?)?"
+    r"(?P<path>[^@:]+)(@(?P<branch>[^@:/]+))?"
+    r"(:(?P<step>\d{1,9})(\.(?P<effect>\d{1,9})(/(?P<child>\d{1,9}(/\d{1,9})*))?)?)?",
+    re.ASCII,
 )
 _RESERVED = re.compile("[%@:/\x00-\x20\x7f]")
 _ENCODED = re.compile("%([0-9A-Fa-f]{2})")
@@ -45,8 +47,6 @@ def parse(text: str) -> Address:
     if match is None or match["path"].startswith("/") or match["path"].endswith("/"):
         raise AddressError(Code.NO_ADDRESS, f"not an address: {text!r}. One looks like refund:7.1 or refund@try-2:7")
     child = match["child"]
-    if child is not None and not all(child.split("/")):
-        raise AddressError(Code.NO_ADDRESS, f"not an address: {text!r}. Nested calls look like refund:7.1/2")
     return Address(
         match["path"],
         unquote(match["branch"] or MAIN),

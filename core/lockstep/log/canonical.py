@@ -39,7 +39,13 @@ def key(kind: str, name: str, value: Value) -> bytes:
 
     The order of map keys does not count; that of lists does. Raises StoreError LS207.
     """
-    return blake2b(canonical([kind, name, value]), digest_size=KEY_SIZE, person=b"lockstep.key").digest()
+    try:
+        record = encode_sorted((kind, name, value)) if storable(value) else None
+    except (OverflowError, UnicodeEncodeError):
+        record = None
+    if record is None:
+        record = encode_sorted((inert(kind, ordered=False), inert(name, ordered=False), inert(value, ordered=False)))
+    return blake2b(record, digest_size=KEY_SIZE, person=b"lockstep.key").digest()
 
 
 def digest(value: Value) -> bytes:

@@ -72,7 +72,8 @@ class Appender(Protocol):
 
     def append(self, events: Sequence[Event]) -> int:
         """Commits events in one transaction, with all that earlier calls could not commit. Returns how many
-        events of the stream are durable. Raises StoreError LS202 or LS203; nothing is lost by that."""
+        events of the stream are durable. Raises StoreError: after LS203 nothing is lost and `append([])` tries
+        again; after LS201 (the file was removed) and LS202 there is no use in that."""
         ...
 
     def close(self, state: RunState | None, faults: int = 0) -> None:
@@ -120,9 +121,9 @@ class RunReader(Protocol):
 
     def big(self, stream: int, number: int) -> bytes: ...
 
-    def find_step(self, stream: int, step: int) -> int | None:
-        """A number of an event at or before which step `step` of the stream begins to be closed, found by
-        index; None where the stream is not stored in the order of positions and must be read whole."""
+    def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
+        """By index: the number of an event, and the steps closed before it, from which on step `step` will be
+        closed soon. None where the stream is not stored in the order of positions and must be read whole."""
         ...
 
     def header(self) -> tuple[int, bytes]:

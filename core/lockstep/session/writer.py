@@ -204,10 +204,10 @@ class Writer:
     def _write(self, events: list[Event]) -> None:
         if self._broken or not (events or self._failing):
             return
-        for event in events:
-            if event.kind is Kind.FINISH:
-                self._finish = event
         try:
+            for event in events:
+                if event.kind is Kind.FINISH:
+                    self._finish = event
             self._appender.append(events)
         except StoreError as error:
             self._failing = True

@@ -27,7 +27,7 @@ FOLD_EVENTS = 512
 SQUASH_BYTES = 32 << 10
 SQUASH_ROWS = 48
 CHECKPOINT_BYTES = 4 << 20
-_LOOK_BYTES = 1 << 20
+PATIENCE = 2.0  # seconds; the caller tries again
 
 # Connections that a forked child inherited: SQLite forbids using them, and closing them, there.
 _abandoned: list[sqlite3.Connection] = []
@@ -77,21 +77,20 @@ class SqliteAppender:
         self._rows_blobs = 0
         self._folded_size = 0  # of the stream up to the last fold
         self._rows_size = 0  # of the small rows since then
-        self._unlooked = 0
 
     def append(self, events: Sequence[Event]) -> int:
         for event in sorted(events, key=_by_pos):
             self._stage(event)
         fold = self._bytes >= FOLD_BYTES or len(self._events) >= FOLD_EVENTS
         self._commit(fold=fold, squash=self._loose_bytes >= SQUASH_BYTES or self._loose_rows >= SQUASH_ROWS)
-        if self._unlooked > _LOOK_BYTES:
+        if fold:
             self._look_after_file()
         return self._next
 
     def close(self, state: RunState | None, faults: int = 0) -> None:
         try:
             self._commit(fold=True, squash=True)
-            with transaction(self._connection, self._path) as connection:
+            with transaction(self._connection, self._path, PATIENCE) as connection:
                 connection.execute(
                     "UPDATE stream SET state=?, events=?, steps=?, size=?, faults=?, head=? WHERE id=?",
                     (
@@ -168,7 +167,7 @@ class SqliteAppender:
             cols,
             body,
         )
-        with transaction(self._connection, self._path) as connection:
+        with transaction(self._connection, self._path, PATIENCE) as connection:
             if whole and self._rows_events:
                 connection.execute(
                     "DELETE FROM segment WHERE id BETWEEN ? AND ?",
@@ -181,7 +180,6 @@ class SqliteAppender:
                 connection.execute("UPDATE stream SET faults=? WHERE id=?", (self._faults, self.stream))
         self._faults_stored = self._faults
         self._bigs.clear()
-        self._unlooked += len(cols) + len(body) + leaves_size
         self._folded_size += leaves_size
         self._rows_size = row_size
         self._rows_events = len(self._events)
@@ -197,15 +195,13 @@ class SqliteAppender:
             self._bytes = self._rows_events = self._rows_blobs = self._rows_size = 0
 
     def _look_after_file(self) -> None:
-        self._unlooked = 0
         try:
             if os.stat(self._path).st_ino != self._inode:
                 raise FileNotFoundError(self._path)
         except OSError as error:
             # SQLite goes on writing to an unlinked file without any error.
-            self._report("watching the store's file", error)
             raise StoreError(
-                Code.UNWRITABLE, f"the store was removed or replaced while in use: {self._path}"
+                Code.NOT_A_STORE, f"the store was removed or replaced while in use: {self._path}"
             ) from error
         try:
             size = os.stat(self._path + "-wal").st_size

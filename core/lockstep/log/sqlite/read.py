@@ -113,14 +113,14 @@ class SqliteRun:
     def big(self, stream: int, number: int) -> bytes:
         return self._source(stream).big(number)
 
-    def find_step(self, stream: int, step: int) -> int | None:
+    def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
         last = self._ask(
             "SELECT late FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
             (schema.first_key(stream), schema.last_key(stream)),
         )
         if last and last[0][0]:
             return None
-        return self._source(stream).seek("steps", step - 1)
+        return self._source(stream).seek_step(step)
 
     def header(self) -> tuple[int, bytes]:
         return self._started, self._meta
@@ -175,9 +175,7 @@ class _Stream:
         with self._lock:
             blob = self._blobs.get(number)
             if blob is None:
-                # Values that share with much of a long run would otherwise drop what they need next.
-                at = self.seek("blob", number)
-                self._load(self._row_key(at))
+                self._load(self._row_key(self._seek_blob(number)))
                 blob = self._blobs.get(number)
                 if blob is None:
                     raise damaged(f"blob {number} of stream {self._stream} in {self._run} is missing")
@@ -189,13 +187,38 @@ class _Stream:
             raise damaged(f"leaf {number} of stream {self._stream} in {self._run} is missing")
         return rows.expand_leaf(found[0][0])
 
-    def seek(self, column: str, value: int) -> int:
-        """Number of the first event of the last row in which a rising column is at most `value`, by binary search.
+    def seek_step(self, step: int) -> tuple[int, int]:
+        """Number of the first event of the row in which step `step` closes, and the steps closed before it."""
+        before = (0, 0)
 
-        `blob` counts what is before a row, `steps` what is in it too, so for steps it is the row after that.
-        """
+        def reached(first: int, count: int, steps: int) -> bool:
+            nonlocal before
+            if steps >= step:
+                return False
+            before = first + count, steps
+            return True
+
+        self._search("steps", reached)
+        return before
+
+    def _seek_blob(self, number: int) -> int:
+        """Number of the first event of the row that holds blob `number`."""
+        found = 0
+
+        def reached(first: int, _: int, blob: int) -> bool:
+            nonlocal found
+            if blob > number:
+                return False
+            found = first
+            return True
+
+        self._search("blob", reached)
+        return found
+
+    def _search(self, column: str, reached: Callable[[int, int, int], bool]) -> None:
+        """Binary search over rows by a rising column: `reached` is told first, count and value of a row, and says
+        whether what is looked for is in a later one."""
         low, high = 0, self._count()
-        answer = 0
         while low < high:
             middle = (low + high) // 2
             found = self._ask(
@@ -203,15 +226,13 @@ class _Stream:
                 (schema.first_key(self._stream), schema.first_key(self._stream) | middle),
             )
             if not found:
-                return 0
-            key, count, reached = found[0]
+                raise damaged(f"events are missing before number {middle} of stream {self._stream} in {self._run}")
+            key, count, value = found[0]
             first = schema.number(key)
-            if reached <= value:
-                answer = first + count if column == "steps" else first
+            if reached(first, count, value):
                 low = max(first + count, middle + 1)
             else:
                 high = first
-        return answer
 
     def _count(self) -> int:
         found = self._ask(

@@ -1,0 +1,306 @@
+"""Reading a run as people see it: steps, and in each the effects that completed in it.
+
+In plain Python step 0 is the input; each outermost model, tool or HTTP effect and each named step closes
+a step, numbered in recorded completion order; what follows the last one is a closing step of kind `end`,
+which also holds effects that were in flight when the recording was cut. An effect belongs to the step in
+which it completed and is numbered lane by lane: `7.1`, its nested calls `7.1/1`, `7.1/2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from lockstep.errors import AddressError, Code
+from lockstep.log import address as addresses
+from lockstep.log.model import Event, Kind, RunState, Status, StreamInfo, Value
+from lockstep.log.steps import CLOSING
+from lockstep.log.store import RunReader, Store
+
+INPUT = "input"
+END = "end"
+STEP = "step"
+
+ROOT = "main"  # the first process of a run
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """One call to the outside, with what is nested in it.
+
+    number    from 1 in its step, or in its parent
+    begin     its BEGIN event without body, `seq` that event's number
+    parts     numbers of its PART events
+    end       its END event without body, None while in flight; `end_seq` its number
+    """
+
+    number: int
+    seq: int
+    begin: Event
+    parts: tuple[int, ...]
+    end_seq: int
+    end: Event | None
+    children: tuple[Effect, ...]
+
+    @property
+    def kind(self) -> str:
+        return self.begin.what
+
+    @property
+    def name(self) -> str:
+        return self.begin.name
+
+    @property
+    def lane(self) -> str:
+        return self.begin.lane
+
+    @property
+    def status(self) -> Status | None:
+        """How it ended; None while in flight."""
+        return Status(self.end.what) if self.end is not None else None
+
+    @property
+    def duration(self) -> int | None:
+        """Nanoseconds from asking to its end; None while in flight."""
+        return self.end.at - self.begin.at if self.end is not None else None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step. `kind`: input, end, step (named), or that of the effect that closed it.
+
+    seq   number of the event that closed it; -1 for an end that was never recorded
+    lane  of what closed it
+    at    nanoseconds since the stream began
+    """
+
+    number: int
+    kind: str
+    name: str
+    lane: str
+    seq: int
+    at: int
+    effects: tuple[Effect, ...]
+
+
+class Timeline:
+    """The steps of one process of a run. Reads heads when first asked, and bodies one by one."""
+
+    def __init__(self, reader: RunReader, thread: str = "") -> None:
+        """`thread`: a process of the run, as its lane is called, with or without the leading `main/`."""
+        self.reader = reader
+        self.stream = _stream(reader, thread)
+
+    @property
+    def state(self) -> RunState:
+        """That of the run."""
+        return self.reader.info.state
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps, from the input to the end. Reads all heads."""
+        return tuple(_assemble(self.reader.heads(self.stream.id)))
+
+    def step(self, number: int) -> Step:
+        """One step, found by index where it can be. Raises AddressError LS206."""
+        if number > 0 and "steps" not in self.__dict__:
+            found = self._seek(number)
+            if found is not None:
+                return found
+        if not 0 <= number < len(self.steps):
+            last = len(self.steps) - 1
+            name = self.reader.info.name
+            raise AddressError(Code.NO_ADDRESS, f"{name} has no step {number}: its steps are 0 to {last}")
+        return self.steps[number]
+
+    def effect(self, step: int, number: int, child: tuple[int, ...] = ()) -> Effect:
+        """One effect. Raises AddressError LS206."""
+        found = self.step(step).effects
+        name = f"{self.reader.info.name}:{step}"
+        for depth, index in enumerate((number, *child)):
+            if not 1 <= index <= len(found):
+                what = "effect" if depth == 0 else "nested call"
+                raise AddressError(Code.NO_ADDRESS, f"{name} has no {what} {index}: there are {len(found)}")
+            effect = found[index - 1]
+            name += f".{index}" if depth == 0 else f"/{index}"
+            found = effect.children
+        return effect
+
+    def request(self, effect: Effect) -> Value:
+        """What was asked."""
+        return self._asked(effect).get("request")
+
+    def site(self, effect: Effect) -> str:
+        """Where in the program it was asked, as `file:line in function`; "" if not known."""
+        return str(self._asked(effect).get("site") or "")
+
+    def parts(self, effect: Effect) -> Iterator[Value]:
+        """The pieces of its outcome, in order."""
+        for seq in effect.parts:
+            yield self.reader.body(self.stream.id, seq)
+
+    def outcome(self, effect: Effect) -> Value:
+        """Its value, or encoded error; None where the parts were all of it, or while in flight."""
+        return self.reader.body(self.stream.id, effect.end_seq) if effect.end is not None else None
+
+    def input(self) -> Value:
+        """What the process began with: the body of its START event."""
+        seq = self.step(0).seq
+        return self.reader.body(self.stream.id, seq) if seq >= 0 else None
+
+    def _asked(self, effect: Effect) -> dict[str, Any]:
+        body = self.reader.body(self.stream.id, effect.seq)
+        return body if isinstance(body, dict) else {}
+
+    def _seek(self, number: int) -> Step | None:
+        """The step, read from around it. None: it must be looked for in the whole stream."""
+        # From the row where the step before closes: effects that close no step may have ended in between.
+        found = self.reader.find_step(self.stream.id, number - 1)
+        if found is None:
+            return None
+        since, closed = found
+        start = since
+        while True:
+            try:
+                for step in _assemble(self.reader.heads(self.stream.id, start), since, closed):
+                    if step.number == number:
+                        # Of an end, what was in flight may have begun anywhere.
+                        return step if step.kind != END else None
+            except _BegunBefore as before:
+                earlier = self._seq(before.pos, start)
+                if earlier is None:
+                    return None
+                start = earlier
+            else:
+                return None
+
+    def _seq(self, pos: int, stop: int) -> int | None:
+        """Number of the event at a position, before number `stop`, in a stream stored in their order."""
+        low, high = 0, stop
+        while low < high:
+            middle = (low + high) // 2
+            seq, event = next(self.reader.heads(self.stream.id, middle, middle + 1))
+            if event.pos == pos:
+                return seq
+            low, high = (middle + 1, high) if event.pos < pos else (low, middle)
+        return None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What an address names. `step` and `effect` are None where it names none."""
+
+    address: addresses.Address
+    timeline: Timeline
+    step: Step | None
+    effect: Effect | None
+
+
+def resolve(store: Store, text: str) -> Place:
+    """What an address names in a store. Raises AddressError LS205 (no such run), LS206 (no such place)."""
+    address = addresses.parse(text)
+    run, thread = addresses.split(address, store.has_run)
+    if address.branch != addresses.MAIN:
+        raise AddressError(Code.NO_ADDRESS, f"run {run} has no branch {address.branch}")
+    timeline = Timeline(store.run(run), thread)
+    if address.step is None:
+        return Place(address, timeline, None, None)
+    step = timeline.step(address.step)
+    if address.effect is None:
+        return Place(address, timeline, step, None)
+    return Place(address, timeline, step, timeline.effect(address.step, address.effect, address.child))
+
+
+def _stream(reader: RunReader, thread: str) -> StreamInfo:
+    if not thread:
+        if reader.streams:
+            return reader.streams[0]
+        raise AddressError(Code.NO_ADDRESS, f"run {reader.info.name} holds nothing: it was cut before it began")
+    for stream in reader.streams:
+        if stream.process in (thread, f"{ROOT}/{thread}"):
+            return stream
+    known = ", ".join(stream.process for stream in reader.streams)
+    raise AddressError(Code.NO_ADDRESS, f"run {reader.info.name} has no thread {thread}. It has: {known}")
+
+
+class _BegunBefore(Exception):
+    """An effect ended that began before the events at hand."""
+
+    def __init__(self, pos: int) -> None:
+        super().__init__(pos)
+        self.pos = pos
+
+
+class _Draft:
+    """An effect while its events are gathered."""
+
+    __slots__ = ("begin", "children", "end", "end_seq", "parts", "seq")
+
+    def __init__(self, seq: int, begin: Event) -> None:
+        self.seq = seq
+        self.begin = begin
+        self.parts: list[int] = []
+        self.end_seq = -1
+        self.end: Event | None = None
+        self.children: list[_Draft] = []
+
+    def effect(self, number: int) -> Effect:
+        children = tuple(child.effect(index) for index, child in enumerate(self.children, 1))
+        return Effect(number, self.seq, self.begin, tuple(self.parts), self.end_seq, self.end, children)
+
+
+def _assemble(events: Iterable[tuple[int, Event]], since: int | None = None, closed: int = 0) -> Iterator[Step]:
+    """Steps from events. With `since` the events are in the order of positions and may begin anywhere: steps are
+    closed from that number on, after `closed` others. Without, they are all events of a stream."""
+    drafts: dict[int, _Draft] = {}
+    done: list[_Draft] = []
+    number = closed
+    if since is None:
+        # Threads that wrote at once may be stored slightly out of order.
+        events = sorted(events, key=lambda pair: pair[1].pos)
+    first = True
+    last = (-1, 0)
+    for seq, event in events:
+        if first and not number:
+            first = False
+            started = event.kind is Kind.START
+            yield Step(0, INPUT, "", event.lane, seq if started else -1, event.at if started else 0, ())
+        kind = event.kind
+        if kind is Kind.BEGIN:
+            draft = drafts[event.pos] = _Draft(seq, event)
+            if event.of in drafts:
+                drafts[event.of].children.append(draft)
+        elif kind is Kind.PART:
+            if event.of in drafts:
+                drafts[event.of].parts.append(seq)
+        elif kind is Kind.END:
+            ended = drafts.get(event.of)
+            if ended is None:
+                if since is not None and seq >= since:
+                    raise _BegunBefore(event.of)
+                continue
+            del drafts[event.of]
+            ended.end, ended.end_seq = event, seq
+            begin = ended.begin
+            if not begin.of and (since is None or seq >= since):
+                done.append(ended)
+                if begin.what in CLOSING:
+                    number += 1
+                    yield Step(number, begin.what, begin.name, begin.lane, seq, event.at, _numbered(done))
+                    done = []
+        elif kind is Kind.STEP and (since is None or seq >= since):
+            number += 1
+            yield Step(number, STEP, event.name, event.lane, seq, event.at, _numbered(done))
+            done = []
+        elif kind is Kind.FINISH:
+            last = seq, event.at
+    flying = [draft for draft in drafts.values() if not draft.begin.of and draft.end is None]
+    if first and not number:
+        yield Step(0, INPUT, "", "", -1, 0, ())
+    yield Step(number + 1, END, "", "", last[0], last[1], _numbered(done + flying))
+
+
+def _numbered(drafts: list[_Draft]) -> tuple[Effect, ...]:
+    """Lane by lane, in each in the order asked."""
+    drafts.sort(key=lambda draft: (draft.begin.lane, draft.begin.pos))
+    return tuple(draft.effect(number) for number, draft in enumerate(drafts, 1))
