@@ -101,8 +101,8 @@ def test_two_processes_and_threads_write_one_store_whole(path: Path) -> None:
     processes = [record(path, "agent", 400, "assert writer.close()") for _ in range(2)]
     with open_store(path, create=True) as store:
         threads = [
-            threading.Thread(target=log_runs.write, args=(store, "agent", log_runs.calls(150, seed=n)))
-            for n in range(2)
+            threading.Thread(target=log_runs.write, args=(store, "agent", log_runs.calls(150, seed=seed)))
+            for seed in range(2)
         ]
         for thread in threads:
             thread.start()
