@@ -6,6 +6,9 @@ top of ours, its patch stays, since restoring under it would break it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+from types import MethodType
 from typing import Any
 
 _ABSENT: Any = object()
@@ -35,6 +38,28 @@ class Patches:
             else:
                 setattr(owner, name, before)
         return kept
+
+
+class _Home:
+    """What a stand-in is bound to: it pickles as what its module holds under its name, theirs or ours."""
+
+    __slots__ = ("module",)
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return import_module, (self.module,)
+
+
+def stand_in(function: Callable[..., Any], theirs: Any, module: str) -> Any:
+    """Makes of `function(_, ...)` what stands for `theirs(...)`, a C function of a module.
+
+    A C function in a class body binds no instance (`converter = time.localtime` in logging), a Python
+    function does. A bound method binds no further, and calling one costs nothing more.
+    """
+    disguise(function, theirs, module)
+    return MethodType(function, _Home(module))
 
 
 def disguise(ours: Any, theirs: Any, module: str, name: str = "") -> None:

@@ -21,11 +21,9 @@ from lockstep.session.lanes import ours
 from lockstep.taps.clock import private, readers, travel, zone
 from lockstep.taps.held import Originals
 from lockstep.taps.imports import when_imported
-from lockstep.taps.patches import Patches, disguise
+from lockstep.taps.patches import Patches
 
 _taps = readers.taps()
-for _name, _tap in _taps.items():
-    disguise(_tap, readers.real[_name], "time")
 
 _module = Patches()  # attributes of module `time`
 _held = Patches()  # names that other modules had taken before; for the length of a session

@@ -19,7 +19,7 @@ from lockstep.session.reads import SOFT as SOFT_SOURCE
 from lockstep.session.reads import open_stream
 from lockstep.taps.clock.readers import real
 from lockstep.taps.imports import when_imported
-from lockstep.taps.patches import disguise
+from lockstep.taps.patches import stand_in
 
 # `sched` is not among them: its scheduler sleeps by `time.sleep`, which a replay does not wait for.
 WAITING = (
@@ -102,15 +102,13 @@ def _soft() -> dict[str, Callable[..., Any]]:
     made: dict[str, Callable[..., Any]] = {}
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
         nanoseconds = _soft_nanoseconds(f"{SOFT_SOURCE}time.{name}", real[f"{name}_ns"])
-        made[f"{name}_ns"] = nanoseconds
-        made[name] = _soft_seconds(nanoseconds)
-    for name, function in made.items():
-        disguise(function, real[name], "time")
+        made[f"{name}_ns"] = stand_in(nanoseconds, real[f"{name}_ns"], "time")
+        made[name] = stand_in(_soft_seconds(made[f"{name}_ns"]), real[name], "time")
     return made
 
 
-def _soft_nanoseconds(source: str, real_ns: Callable[[], int]) -> Callable[[], int]:
-    def reading() -> int:
+def _soft_nanoseconds(source: str, real_ns: Callable[[], int]) -> Callable[[object], int]:
+    def reading(_: object) -> int:
         lane = current()
         if lane is None:
             return real_ns()
@@ -120,5 +118,5 @@ def _soft_nanoseconds(source: str, real_ns: Callable[[], int]) -> Callable[[], i
     return reading
 
 
-def _soft_seconds(nanoseconds: Callable[[], int]) -> Callable[[], float]:
-    return lambda: nanoseconds() / 1e9
+def _soft_seconds(nanoseconds: Callable[[], int]) -> Callable[[object], float]:
+    return lambda _: nanoseconds() / 1e9

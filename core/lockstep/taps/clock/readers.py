@@ -16,6 +16,7 @@ from typing import Any
 from lockstep.session import current as active
 from lockstep.session.lanes import Lane, current
 from lockstep.session.reads import open_stream
+from lockstep.taps.patches import stand_in
 
 WALL = "time.time"
 
@@ -37,8 +38,8 @@ _real_time_ns: Callable[[], int] = time.time_ns
 _real_localtime = time.localtime
 
 
-def _seconds(source: str, function: Callable[[], float], real_ns: Callable[[], int]) -> Callable[[], float]:
-    def reading() -> float:
+def _seconds(source: str, function: Callable[[], float], real_ns: Callable[[], int]) -> Callable[[object], float]:
+    def reading(_: object) -> float:
         lane = None if active.session is None else current()
         if lane is None:
             return function()
@@ -48,8 +49,8 @@ def _seconds(source: str, function: Callable[[], float], real_ns: Callable[[], i
     return reading
 
 
-def _nanoseconds(source: str, real_ns: Callable[[], int]) -> Callable[[], int]:
-    def reading() -> int:
+def _nanoseconds(source: str, real_ns: Callable[[], int]) -> Callable[[object], int]:
+    def reading(_: object) -> int:
         lane = None if active.session is None else current()
         if lane is None:
             return real_ns()
@@ -70,7 +71,7 @@ def _calendar(source: str, function: Callable[..., Any], place: int) -> Callable
     broken_down = source in ("time.asctime", "time.strftime")
     optional = source in ("time.localtime", "time.gmtime", "time.ctime")  # these also take None for "now"
 
-    def reading(*args: Any) -> Any:
+    def reading(_: object, *args: Any) -> Any:
         if len(args) > place and not (optional and args[place] is None):
             return function(*args)
         if len(args) < place:
@@ -84,10 +85,10 @@ def _calendar(source: str, function: Callable[..., Any], place: int) -> Callable
     return reading
 
 
-def _by_id(function: Callable[[int], Any], real_ns: Callable[[int], int], float_seconds: bool) -> Callable[[int], Any]:
+def _by_id(function: Callable[[int], Any], real_ns: Callable[[int], int], float_seconds: bool) -> Callable[..., Any]:
     sources = {real[clock]: source for source, _, clock in _CLOCKS if clock in real}
 
-    def reading(clk_id: int, /) -> Any:
+    def reading(_: object, clk_id: int, /) -> Any:
         lane = current()
         if lane is None or type(clk_id) is not int:
             return function(clk_id)
@@ -114,4 +115,4 @@ def taps() -> dict[str, Callable[..., Any]]:
     if "clock_gettime" in real:
         made["clock_gettime"] = _by_id(real["clock_gettime"], real["clock_gettime_ns"], True)
         made["clock_gettime_ns"] = _by_id(real["clock_gettime_ns"], real["clock_gettime_ns"], False)
-    return made
+    return {name: stand_in(function, real[name], "time") for name, function in made.items()}

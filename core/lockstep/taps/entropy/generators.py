@@ -24,7 +24,7 @@ from lockstep.session.lanes import Lane, current
 from lockstep.taps.entropy import streams
 from lockstep.taps.entropy.streams import byte_stream, derive
 from lockstep.taps.entropy.system import real_urandom
-from lockstep.taps.patches import Patches, disguise
+from lockstep.taps.patches import Patches, disguise, stand_in
 
 SOURCE = "random"
 
@@ -72,7 +72,7 @@ def _generator(lane: Lane) -> _Generator:
     return made
 
 
-def _draw_random() -> float:
+def _draw_random(_: object) -> float:
     if active.session is None:
         return _real["random"]()  # type: ignore[no-any-return]
     lane = current()
@@ -85,7 +85,7 @@ def _draw_random() -> float:
     return generator.random()  # type: ignore[no-any-return]
 
 
-def _draw_bits(k: int, /) -> int:
+def _draw_bits(_: object, k: int, /) -> int:
     if active.session is None:
         return _real["getrandbits"](k)  # type: ignore[no-any-return]
     lane = current()
@@ -98,7 +98,7 @@ def _draw_bits(k: int, /) -> int:
     return generator.getrandbits(k)  # type: ignore[no-any-return]
 
 
-def _draw_gauss(mu: float = 0.0, sigma: float = 1.0) -> float:
+def _draw_gauss(_: object, mu: float = 0.0, sigma: float = 1.0) -> float:
     if active.session is None:
         return _real["gauss"](mu, sigma)  # type: ignore[no-any-return]
     lane = current()
@@ -109,7 +109,7 @@ def _draw_gauss(mu: float = 0.0, sigma: float = 1.0) -> float:
     return generator.gauss(mu, sigma)
 
 
-def _seed(a: Any = None, version: int = 2) -> None:
+def _seed(_: object, a: Any = None, version: int = 2) -> None:
     global seeded
     lane = None if active.session is None else current()
     if active.session is not None and lane is None:
@@ -129,7 +129,7 @@ def _seed(a: Any = None, version: int = 2) -> None:
         lane.taps[SOURCE] = _Generator(random.Random(int.from_bytes(drawn)), _generator(lane).count)
 
 
-def _getstate() -> tuple[Any, ...]:
+def _getstate(_: object) -> tuple[Any, ...]:
     global seeded
     if active.session is not None:
         lane = current()
@@ -143,7 +143,7 @@ def _getstate() -> tuple[Any, ...]:
     return _real["getstate"]()  # type: ignore[no-any-return]
 
 
-def _setstate(state: tuple[Any, ...]) -> None:
+def _setstate(_: object, state: tuple[Any, ...]) -> None:
     global seeded
     if active.session is not None:
         if current() is None:
@@ -163,7 +163,7 @@ def _seed_any(self: random.Random, a: Any = None, version: int = 2) -> None:
     _class_seed(self, a, version)
 
 
-_OURS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "random": _draw_random,
     "getrandbits": _draw_bits,
     "gauss": _draw_gauss,
@@ -171,6 +171,7 @@ _OURS: dict[str, Callable[..., Any]] = {
     "getstate": _getstate,
     "setstate": _setstate,
 }
+_ours: dict[str, Any] = {name: stand_in(function, _real[name], "random") for name, function in _FUNCTIONS.items()}
 
 
 def _route(routing: str) -> None:
@@ -181,8 +182,7 @@ def _route(routing: str) -> None:
 
 def install(patches: Patches) -> None:
     """Replaces the functions in the module and on its hidden instance, and the class's unseeded seeding."""
-    for name, function in _OURS.items():
-        disguise(function, _real[name], "random")
+    for name, function in _ours.items():
         patches.set(random, name, function)
         patches.set(_inst, name, function)
     disguise(_seed_any, _class_seed, "random", "seed")
@@ -195,7 +195,7 @@ def install(patches: Patches) -> None:
 
 def replaced() -> dict[Any, Any]:
     """Originals that other modules may hold, with what stands for them."""
-    return {_real[name]: function for name, function in _OURS.items()}
+    return {_real[name]: function for name, function in _ours.items()}
 
 
 # Sessions.

@@ -15,14 +15,14 @@ from lockstep.session import current as active
 from lockstep.session.lanes import current
 from lockstep.taps.entropy import streams
 from lockstep.taps.entropy.streams import byte_stream
-from lockstep.taps.patches import Patches, disguise
+from lockstep.taps.patches import Patches, stand_in
 
 real_urandom: Callable[[int], bytes] = os.urandom
 real_getrandom: Callable[..., bytes] | None = getattr(os, "getrandom", None)
 
 
 def _bytes(source: str) -> Callable[[int], bytes]:
-    def urandom(size: int, /) -> bytes:
+    def urandom(_: object, size: int, /) -> bytes:
         lane = None if active.session is None else current()
         # What the system would refuse (a negative or no number) it says itself.
         if lane is None or type(size) is not int or size < 0:
@@ -32,26 +32,27 @@ def _bytes(source: str) -> Callable[[int], bytes]:
             stream = byte_stream(lane, source)
         return stream.draw(size)  # type: ignore[no-any-return]
 
-    disguise(urandom, real_urandom, "posix" if os.name == "posix" else "nt")
-    return urandom
+    return stand_in(urandom, real_urandom, os.name)  # type: ignore[no-any-return]
 
 
 urandom = _bytes("os.urandom")
 _system_random = _bytes("SystemRandom")
 
 
-def getrandom(size: int, flags: int = 0) -> bytes:
+def _getrandom(_: object, size: int, flags: int = 0) -> bytes:
     lane = None if active.session is None else current()
     if lane is None or type(size) is not int or size < 0:
         return real_getrandom(size, flags)  # type: ignore[misc]
     return byte_stream(lane, "os.getrandom").draw(size)
 
 
+getrandom: Any = stand_in(_getrandom, real_getrandom, os.name)
+
+
 def install(patches: Patches) -> None:
     patches.set(os, "urandom", urandom)
     patches.set(random, "_urandom", _system_random)  # what SystemRandom asks
     if real_getrandom is not None:
-        disguise(getrandom, real_getrandom, "posix")
         patches.set(os, "getrandom", getrandom)
 
 

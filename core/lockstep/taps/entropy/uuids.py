@@ -16,7 +16,7 @@ from lockstep.session import current as active
 from lockstep.session.lanes import current, ours
 from lockstep.session.reads import read
 from lockstep.taps.imports import when_imported
-from lockstep.taps.patches import Patches, disguise
+from lockstep.taps.patches import Patches, stand_in
 
 _patches: Patches | None = None
 _replaced: dict[Any, Any] = {}
@@ -67,12 +67,12 @@ def _tap(module: ModuleType, name: str, prefix: str, taken: Callable[[Any], int]
     # What Python code of it reads and draws on the way is part of the value, not a read of its own.
     real = ours(function)
 
-    def tapped(*args: Any, **kwargs: Any) -> Any:
+    def tapped(_: object, *args: Any, **kwargs: Any) -> Any:
         lane = None if active.session is None else current()
         if lane is None:
             return function(*args, **kwargs)
         return made(read(lane, source, lambda: taken(real(*args, **kwargs))))
 
-    disguise(tapped, function, module.__name__)
-    _replaced[function] = tapped
-    _patches.set(module, name, tapped)
+    ours_now = stand_in(tapped, function, module.__name__)
+    _replaced[function] = ours_now
+    _patches.set(module, name, ours_now)
