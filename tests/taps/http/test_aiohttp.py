@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -14,6 +17,9 @@ import pytest
 from tests.taps.http.conftest import Odd, Same, chain
 
 from lockstep.errors import Code
+from lockstep.log.model import Kind
+from lockstep.log.store import open_store
+from lockstep.taps.http.answer import answer
 from lockstep.testing import Provider
 
 type Program = Callable[[Odd], Any]
@@ -570,3 +576,64 @@ def test_another_request_is_a_divergence(same: Same, changed: str) -> None:
     assert proof.difference.code == Code.REQUEST
     assert "test_aiohttp.py" in proof.difference.source
     assert same.server.counts() == before
+
+
+FRESH = """
+import sys
+from lockstep.session.session import finish, start_replay
+from tests.taps.http import test_aiohttp as programs
+
+run, url, name = sys.argv[1:]
+session = start_replay(None, run, deadline=10.0)
+seen = programs.in_session(getattr(programs, name))(programs.Address(url))
+report = finish(session, 0, None)
+print(report.difference)
+print(report.digest)
+print(repr(seen))
+"""
+
+
+class Address:
+    """Where the server was, for a process that must not reach it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+
+@pytest.mark.parametrize(
+    "program",
+    [get_and_post, answers_of_all_kinds, uploads, reading, abandoned, broken, timeouts, at_the_same_time, cancelled],
+)
+def test_a_fresh_process_replays_it(same: Same, program: Any) -> None:
+    """Another process, with another hash seed: what is stored is all that a replay needs."""
+    seen, report = same.record(in_session(program))
+    before = same.server.counts()
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, same.run, same.server.url, program.__name__],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(["", *sys.path]), "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["None", report.digest, repr(seen)]), done.stderr
+    assert same.server.counts() == before
+
+
+def test_the_stored_answer_can_be_read_back(same: Same) -> None:
+    async def run(session: aiohttp.ClientSession, url: str) -> Any:
+        async with session.post(f"{url}/echo", data=b"wait", expect100=True) as response:
+            await response.read()
+        async with session.get(f"{url}/sse?n=3") as response:
+            await response.read()
+
+    same.record(in_session(run))
+    reader = open_store(None).run(same.run)
+    answers: dict[int, list[Any]] = {}
+    for event in reader.events(reader.streams[0].id):
+        if event.kind is Kind.PART:
+            answers.setdefault(event.of, []).append(event.body)
+    echo, stream = (answer(parts) for parts in answers.values())
+    assert (echo.status, echo.header("x-case")) == (200, "Kept As Sent")
+    assert b'"method": "POST"' in echo.body
+    assert (stream.status, stream.body) == (200, b"".join(b"data: event %d\n\n" % n for n in range(3)))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from lockstep.log.model import Value
-from lockstep.taps.http.wire import Dechunker, end_of_head, headers_of
+from lockstep.taps.http.wire import Dechunker, end_of_head, headers_of, status_of
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -52,6 +52,8 @@ def answer(parts: Iterable[Value]) -> Answer:
         return Answer(status, tuple(headers), b"")
     if not headers:
         headers = headers_of(data[:start])
+    if status is None:
+        status = status_of(data[:start])
     content = data[start:]
     if any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in headers):
         content = b"".join(Dechunker().feed(content))

@@ -7,6 +7,7 @@ import re
 type Pairs = list[tuple[str, str]]
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
+_STATUS = re.compile(rb"^HTTP/\d(?:\.\d)? (\d{3})\b", re.MULTILINE)
 _INTERIM = re.compile(rb"HTTP/\d(?:\.\d)? 100\b")
 
 
@@ -33,6 +34,12 @@ def headers_of(head: bytes) -> Pairs:
         if colon:
             pairs.append((name.strip(), value.strip()))
     return pairs
+
+
+def status_of(head: bytes) -> int | None:
+    """The status of an answer's head, that of the final answer where interim ones came before."""
+    found = _STATUS.findall(head)
+    return int(found[-1]) if found else None
 
 
 class Body:
