@@ -217,17 +217,20 @@ def test_what_was_put_is_there_however_the_program_ends(path: Path, end: str, st
 
 
 def test_events_put_while_the_interpreter_shuts_down_are_written(path: Path) -> None:
-    # No thread can be started any more there; the writer was stopped by a fork just before.
+    # No thread can be started there any more, and ours was stopped by a fork just before.
     tail = """
 import atexit
 def late():
     writer.before_fork()
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    writer._running = False
-    writer.put(Event(Kind.FINISH, pos + 1, 0, "main", "complete"))
+    from lockstep.session import writer as module
+    def refuse(*anything):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+    module._start_thread = refuse
+    writer.after_in_parent()
+    for n in range(1, 1001):
+        writer.put(Event(Kind.STEP, pos + n, 0, "main", name="late"))
+    assert writer.flush()
+    writer.put(Event(Kind.FINISH, pos + 1001, 0, "main", "complete"))
     os.write(1, b"%d closed\\n" % writer.close())
 atexit.register(late)
 """
@@ -237,6 +240,7 @@ atexit.register(late)
     with open_store(path) as store:
         (info,) = store.runs()
         assert info.state is RunState.COMPLETE
+        assert info.steps == 1003
         *_, last = store.run("late").events(info.streams[0].id)
         assert last.kind is Kind.FINISH
 
@@ -283,3 +287,46 @@ def test_a_run_of_a_dead_process_that_wrote_nothing_is_interrupted(store: Store)
     checked = verify(store.run("nothing"))
     assert checked.consistent
     assert checked.open_end
+
+
+def test_forks_among_threads_that_record_and_wait(path: Path) -> None:
+    tail = """
+threads = []
+lock = threading.Lock()
+def work():
+    global pos
+    for n in range(150):
+        with lock:
+            pos += 1
+            mine = pos
+        writer.put(Event(Kind.STEP, mine, mine, "main", name="work"))
+        if n % 5 == 0:
+            assert writer.flush(20)
+for _ in range(3):
+    threads.append(threading.Thread(target=work))
+    threads[-1].start()
+for n in range(15):
+    writer.before_fork()
+    pid = os.fork()
+    if pid == 0:
+        writer.after_in_child()
+        name = "main/process.%d" % n
+        mine = Writer(open_store(sys.argv[1]).stream(run, name), lambda *fault: os._exit(9))
+        mine.put(Event(Kind.FINISH, 1, 1, name, "complete"))
+        os._exit(0 if mine.close() else 8)
+    writer.after_in_parent()
+    assert os.waitpid(pid, 0)[1] == 0
+for thread in threads:
+    thread.join()
+writer.put(Event(Kind.FINISH, pos + 1, 0, "main", "complete"))
+assert writer.close() and not faults, faults
+"""
+    process = record(path, "forks", 3, tail)
+    assert acknowledged(process) == 3
+    assert process.wait() == 0
+    with open_store(path) as store:
+        (info,) = store.runs()
+        assert info.state is RunState.COMPLETE
+        assert info.steps == 3 + 450
+        assert len(info.streams) == 16
+        assert verify(store.run("forks")).consistent

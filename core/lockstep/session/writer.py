@@ -17,17 +17,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lockstep.errors import Code, StoreError
-from lockstep.log import realtime
+from lockstep.log import untapped
 from lockstep.log.model import Event, Kind, RunState
 from lockstep.session import lanes
 
 if TYPE_CHECKING:
     from lockstep.log.store import Appender
 
-# Bound at import, before the threads tap: our thread is no strand of the program. Not threading.Thread,
-# which the program would see in threading.enumerate().
-_start_thread = _thread.start_new_thread
-_allocate = _thread.allocate_lock
+# Our thread is no strand of the program. Not threading.Thread, which it would see in threading.enumerate().
+_start_thread = untapped.start_new_thread
+_allocate = untapped.allocate_lock
 
 BOUND = 128 << 20  # bytes of events that may wait in memory
 STACK = 16 << 20  # C decoders crash on deep JSON in small stacks; with 8 MB they raise
@@ -48,7 +47,7 @@ class _Mark:
 
     def __init__(self, errand: int, timeout: float, faults: int = 0) -> None:
         self.errand = errand
-        self.deadline = realtime.monotonic() + timeout
+        self.deadline = untapped.monotonic() + timeout
         self.faults = faults
         self.ok = False
         self.done = _allocate()
@@ -64,9 +63,10 @@ class Writer:
         self._bound = bound
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._held = 0  # weighed bytes that are not durable yet
-        self._holding = _allocate()  # guards _held
+        self._guard = _allocate()  # of _held, and of marks that are called back
         self._pending = 0  # of _held, handed to the appender
         self._draining = _allocate()  # one thread drains where ours is gone
+        self._forking = False  # the thread that forks holds _draining
         self._told: set[str] = set()
         self._finish: Event | None = None
         self._ended = False  # nothing more is accepted
@@ -103,18 +103,28 @@ class Writer:
         """Drains, and ends the thread: a forked child inherits neither it nor what it holds, and CPython warns
         about forking a process with threads."""
         if self._running:
-            self._send(_Mark(_PAUSE, FORK_WAIT), FORK_WAIT)
+            mark = _Mark(_PAUSE, FORK_WAIT)
+            if not self._send(mark, FORK_WAIT):
+                with self._guard:
+                    mark.errand = _FLUSH  # the store is stuck: the fork cannot wait, and the thread stays
+        # Nobody may be inside SQLite while the process forks: its locks would stay locked in the child.
+        self._forking = self._draining.acquire(timeout=FORK_WAIT)
 
     def after_in_parent(self) -> None:
         """Goes on; what was put meanwhile has queued."""
         if not self._closed:
             self._begin()
+        if self._forking:
+            self._forking = False
+            self._draining.release()
 
     def after_in_child(self) -> None:
         """This writer is the parent's: it accepts nothing here, and its connection is neither used nor closed."""
         self._ended = self._closed = True
         self._running = False
         self._queue = SimpleQueue()
+        self._draining = _allocate()
+        self._guard = _allocate()
         self._appender.abandon()
 
     # -- the program's threads
@@ -122,28 +132,38 @@ class Writer:
     def _put_weighed(self, event: Event) -> None:
         weight = _weight(event.body)
         if self._held + weight > self._bound:
-            deadline = realtime.monotonic() + STALL
+            deadline = untapped.monotonic() + STALL
             while self._held + weight > self._bound:
                 if self._broken:
                     return
-                if realtime.monotonic() > deadline:
+                if untapped.monotonic() > deadline:
                     megabytes = self._bound >> 20
                     error = StoreError(Code.UNWRITABLE, f"the store fell behind by more than {megabytes} MB of events")
                     self._give_up("queueing events", error)
                     return
-                realtime.sleep(0.005)
-        with self._holding:
+                untapped.sleep(0.005)
+        with self._guard:
             self._held += weight
         self._queue.put((event, weight))
+        if not self._running:
+            self._drain()
 
     def _send(self, mark: _Mark, timeout: float) -> bool:
         self._queue.put(mark)
         if not self._running:
-            # While the interpreter shuts down no thread can be started any more.
-            with self._draining:
-                while self._step(block=False):
-                    pass
+            self._drain()
         return mark.done.acquire(timeout=timeout) and mark.ok
+
+    def _drain(self) -> None:
+        """In place of our thread: while the interpreter shuts down, and at the limit of threads, none can start.
+        In the middle of a fork this waits for its end, after which the thread is there again."""
+        with self._draining:
+            token = lanes.INSIDE.set(True)
+            try:
+                while not self._running and self._step(block=False):
+                    pass
+            finally:
+                lanes.INSIDE.reset(token)
 
     def _begin(self) -> None:
         if self._running:
@@ -154,9 +174,8 @@ class Writer:
         try:
             _thread.stack_size(STACK)
             _start_thread(self._run, ())
-        except (RuntimeError, ValueError) as error:
-            self._running = False
-            self._tell("starting the writer's thread", error)
+        except (RuntimeError, ValueError):
+            self._running = False  # what is put waits for `_drain`
         finally:
             _thread.stack_size(before)
             lanes.INSIDE.reset(token)
@@ -176,8 +195,10 @@ class Writer:
             return block or bool(events)
         if mark.errand == _CLOSE:
             self._end(mark)
-        elif mark.errand == _PAUSE:
-            self._running = False
+        else:
+            with self._guard:
+                if mark.errand == _PAUSE:
+                    self._running = False
         mark.ok = not self._failing and not self._broken
         mark.done.release()
         return mark.errand == _FLUSH
@@ -219,13 +240,13 @@ class Writer:
             self._give_up("writing to the store", error)
         else:
             self._failing = False
-            with self._holding:
+            with self._guard:
                 self._held -= self._pending
             self._pending = 0
 
     def _end(self, mark: _Mark) -> None:
-        while self._failing and not self._broken and realtime.monotonic() < mark.deadline:
-            realtime.sleep(RETRY)
+        while self._failing and not self._broken and untapped.monotonic() < mark.deadline:
+            untapped.sleep(RETRY)
             self._write([])
         state, faults = _ending(self._finish)
         try:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lockstep.errors import Code, LockstepError, StoreError
-from lockstep.log import realtime
+from lockstep.log import untapped
 
 # Seconds to wait for another process's transaction. They take well under a millisecond each.
 PATIENCE = 5.0
@@ -52,13 +52,13 @@ def connect(path: str, mode: str) -> sqlite3.Connection:
 
 def query(connection: sqlite3.Connection, path: str, sql: str, values: Sequence[Any] = ()) -> list[Any]:
     """All rows of one question, which is one short read transaction. Raises StoreError."""
-    deadline = realtime.monotonic() + PATIENCE
+    deadline = untapped.monotonic() + PATIENCE
     while True:
         try:
             return connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             # A reader only waits while another process recovers the file after a crash.
-            if not _is_busy(error) or realtime.monotonic() > deadline:
+            if not _is_busy(error) or untapped.monotonic() > deadline:
                 raise as_store_error(error, path) from error
         _pause()
 
@@ -81,13 +81,13 @@ def transaction(connection: sqlite3.Connection, path: str, patience: float = PAT
 
 
 def _begin(connection: sqlite3.Connection, patience: float) -> None:
-    deadline = realtime.monotonic() + patience
+    deadline = untapped.monotonic() + patience
     while True:
         try:
             connection.execute("BEGIN IMMEDIATE")
             return
         except sqlite3.OperationalError as error:
-            if not _is_busy(error) or realtime.monotonic() > deadline:
+            if not _is_busy(error) or untapped.monotonic() > deadline:
                 raise
         _pause()
 
@@ -95,7 +95,7 @@ def _begin(connection: sqlite3.Connection, patience: float) -> None:
 def _pause() -> None:
     # Own retries with jitter: with 8 writers p99 is 3 ms, with SQLite's busy_timeout 19 ms. The jitter must
     # not come from `random`, whose global state belongs to the program.
-    realtime.sleep(0.0002 + realtime.monotonic_ns() % 4800 / 1e6)
+    untapped.sleep(0.0002 + untapped.monotonic_ns() % 4800 / 1e6)
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -7,13 +7,13 @@ stay the same: numbers of events and blobs never change.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from lockstep.errors import AddressError, Code, StoreError
+from lockstep.log import untapped
 from lockstep.log.model import Event, RunInfo, RunState, StreamInfo, Value
 from lockstep.log.sqlite import rows, schema
 from lockstep.log.store import Row, StreamEnd
@@ -155,7 +155,7 @@ class _Stream:
         self._ask = ask
         self._run = run
         self._stream = stream
-        self._lock = threading.RLock()
+        self._lock = untapped.RLock()
         self._expander = Expander(self)
         self._bodies: dict[int, bytes] = {}
         self._blobs: dict[int, bytes] = {}

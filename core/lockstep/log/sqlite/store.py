@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from collections.abc import Sequence
 from typing import Any, Self
 
 from lockstep.errors import Code, StoreError
-from lockstep.log import chain, realtime
+from lockstep.log import chain, untapped
 from lockstep.log.model import RunInfo, RunState, StreamInfo, Value
 from lockstep.log.pack import encode_plain
 from lockstep.log.sqlite import liveness, schema
@@ -32,7 +31,7 @@ class SqliteStore:
         self.path = path
         self._reader = reader
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = untapped.allocate_lock()
 
     @classmethod
     def open(cls, path: str, *, create: bool) -> SqliteStore:
@@ -56,7 +55,7 @@ class SqliteStore:
     def create_run(self, name: str, meta: Value) -> RunInfo:
         _check_name(name)
         packed = encode_plain(meta)
-        started = realtime.time_ns()
+        started = untapped.time_ns()
         connection = connect(self.path, "rw")
         try:
             with transaction(connection, self.path):
