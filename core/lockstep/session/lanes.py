@@ -28,7 +28,7 @@ class Lane:
     taps    what the clock and entropy taps keep for the lane, by source (`lockstep.session.reads`)
     """
 
-    __slots__ = ("_children", "counts", "name", "number", "parent", "session", "state", "strand", "taps", "thread")
+    __slots__ = ("_children", "counts", "loop", "name", "number", "parent", "session", "state", "strand", "taps", "thread")
 
     def __init__(self, session: Any, name: str, parent: Lane | None, strand: Lane | None) -> None:
         self.session = session
@@ -39,6 +39,7 @@ class Lane:
         self.number = zlib.crc32(name.encode())
         self._children: dict[str, int] = {}
         self.counts: dict[str, int] = {}  # ordinals handed out in this lane: timers, sleeps, locks, …
+        self.loop: Any = None  # of a loop that the lane is about to run
         self.taps: dict[str, Any] = {}
         self.state: Any = None  # the engine's own record of the lane (replay)
 
@@ -56,6 +57,13 @@ class Lane:
     def child(self, what: str, *, strand: bool) -> Lane:
         """Begins the next child lane of that name; `strand` says whether it has a thread of its own."""
         return self.session.new_lane(self.child_name(what), self, None if strand else self.strand)  # type: ignore[no-any-return]
+
+    def begin_loop(self, loop: Any) -> bool:
+        """Whether a task made for `loop`, which does not run, is the first since it last ran."""
+        if loop is self.loop:
+            return False
+        self.loop = loop
+        return True
 
     def ordinal(self, what: str) -> int:
         """The next number of its kind in this lane, from 1."""

@@ -12,7 +12,7 @@ from lockstep.session.effects import Handed, Ignored, LiveCall
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed
 from lockstep.session.report import Report
-from lockstep.session.surface import Session, ending
+from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.writer import Writer
 
 _monotonic_ns = time.monotonic_ns  # before the taps
@@ -88,14 +88,15 @@ class Recording(Session):
         """Waits until everything recorded so far is acknowledged by the store."""
         return self._writer.flush(timeout)
 
-    def finish(self, exit: int | None, error: BaseException | None, result: Value = None) -> Report:
+    def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         for lane in list(self.lanes.values()):
             reads.flush(lane)
         end = ending(exit, error, result)
         digest = engine.digest(self.sums(), canonical.digest(end))
         failed = error is not None or exit not in (0, None)
         body: dict[str, Value] = {
-            **end,
+            "end": end,
+            "site": sites.of_exception(error) if error is not None else "",
             "digest": digest,
             "reads": {lane.name: dict(lane.reads) for lane in self.lanes.values() if lane.reads},
             "faults": list(self.faults),

@@ -19,7 +19,7 @@ from lockstep.session.gate import Gate, Stopped
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed
 from lockstep.session.report import Report
-from lockstep.session.surface import Session, ending
+from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.tape import LaneTape, Recorded, Slot, Tape
 from lockstep.session.turns import Turns
 
@@ -70,8 +70,9 @@ class Replaying(Session):
         if isinstance(decision, engine.Diverge):
             self._unmatched(lane, kind, name, request, decision)
         recorded = decision.effect
-        expected = self.tape.request(recorded).get("reads", {})
-        self._compare_reads(lane, expected if isinstance(expected, dict) else {}, kind, name)
+        if recorded.begin.kind is Kind.BEGIN:
+            expected = self.tape.request(recorded).get("reads", {})
+            self._compare_reads(lane, expected if isinstance(expected, dict) else {}, kind, name)
         return recorded
 
     def cause(self, lane: Lane | None, what: str, number: int | str) -> Slot | None:
@@ -336,8 +337,11 @@ class Replaying(Session):
             if unused is not None:
                 self._missing_call(lane.name, unused.seq, unused.begin)
 
-    def finish(self, exit: int | None, error: BaseException | None, result: Value = None) -> Report:
+    def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         end = ending(exit, error, result)
+        recorded = self._recorded_end().get("end")
+        if not (isinstance(recorded, dict) and "result" in recorded):
+            end.pop("result", None)  # nobody knows what the recorded one would have been
         digest = engine.digest(self.sums(), canonical.digest(end))
         if self._first is None and not self._cut:
             self._compare_end(end, digest)
@@ -347,6 +351,10 @@ class Replaying(Session):
         return self._report(
             "replay", digest, exit, identical=identical, cut=self._cut, difference=self._first,
         )  # fmt: skip
+
+    def _recorded_end(self) -> dict[str, Any]:
+        body = self.tape.body(self.tape.finish_seq) if self.tape.finish is not None else None
+        return body if isinstance(body, dict) else {}
 
     def _compare_end(self, end: dict[str, Value], digest: bytes) -> None:
         unused = engine.left(self.tape.lanes.values())
@@ -361,13 +369,11 @@ class Replaying(Session):
                 expected=f"{head.event.kind.name.lower()} {head.event.name}" if head is not None else "more", actual="end",
             )  # fmt: skip
             return
-        body = self.tape.body(self.tape.finish_seq)
-        finish = body if isinstance(body, dict) else {}
+        finish = self._recorded_end()
         self._compare_lanes(finish)
         if self._first is not None:
             return
-        recorded = {name: finish.get(name) for name in ("exit", "error", "result")}
-        found = difference.first(recorded, end)
+        found = difference.first(finish.get("end"), end)
         if found is not None:
             path, was, now = found
             self.latch(

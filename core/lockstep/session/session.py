@@ -14,11 +14,11 @@ from lockstep.session import current
 from lockstep.session.recording import Recording
 from lockstep.session.replaying import Replaying
 from lockstep.session.report import Report
-from lockstep.session.surface import Session
+from lockstep.session.surface import UNKNOWN, Session
 from lockstep.session.tape import Tape
 from lockstep.session.writer import Writer
 
-__all__ = ["Recording", "Replaying", "Session", "finish", "start_recording", "start_replay"]
+__all__ = ["UNKNOWN", "Recording", "Replaying", "Session", "finish", "start_recording", "start_replay"]
 
 _urandom = os.urandom
 _time_ns = time.time_ns
@@ -64,7 +64,7 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
 
     store = open_store(store_path)
     reader = store.run(name)
-    stream = next((found for found in reader.streams() if found.process == ROOT), None)
+    stream = next((found for found in reader.streams if found.process == ROOT), None)
     if stream is None:
         raise StoreError(Code.NO_RUN, f"run {name} has no recorded process")
     tape = Tape(reader.heads(stream.id), lambda seq: reader.body(stream.id, seq))
@@ -77,7 +77,7 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
     return session
 
 
-def finish(session: Session, exit: int | None, error: BaseException | None, result: Value = None) -> Report:
+def finish(session: Session, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
     """Ends the session of this process: the taps are inert again."""
     from lockstep import taps
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import itertools
+import re
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -22,6 +23,9 @@ from lockstep.session.printed import Printed
 from lockstep.session.report import Coverage, Report
 
 _monotonic_ns = time.monotonic_ns  # before the taps
+
+# A session's result that nobody knows: a block's, or one that is no data.
+UNKNOWN: Any = object()
 
 # Kinds that close a step of their own where nothing else marks steps.
 _CLOSES_STEP = ("model", "tool", "http", "step")
@@ -46,6 +50,7 @@ class Session:
         self.notes: dict[tuple[str, str], int] = {}
         self.counts: dict[str, int] = {}
         self.on_stop: Callable[[], None] | None = None
+        self.report: Report | None = None  # once it has ended
         self.strands = 0  # program threads and work items that have begun or will begin
         self._started = _monotonic_ns()
         self._positions = itertools.count(1)
@@ -152,7 +157,7 @@ class Session:
     def steps(self) -> int:
         return sum(count for kind, count in self.counts.items() if kind in _CLOSES_STEP)
 
-    def finish(self, exit: int | None, error: BaseException | None, result: Value = None) -> Report:
+    def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         """Ends the session; see the two kinds. `exit` is the program's status, None in a live session."""
         raise NotImplementedError
 
@@ -176,17 +181,21 @@ class Session:
         )
 
 
-def ending(exit: int | None, error: BaseException | None, result: Value) -> dict[str, Value]:
-    """How a program ended, in comparable form. An exception counts by type, message and the place raised."""
-    if error is None:
-        return {"exit": exit, "error": None, "result": result}
-    kind = type(error)
-    return {
-        "exit": exit,
-        "error": {
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+
+
+def ending(exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> dict[str, Value]:
+    """How a program ended, in comparable form: exit status, the exception by type, message and the
+    function that raised it, and the result where it is known. Addresses in a message don't count, nor
+    do line numbers, which move with a comment."""
+    found: dict[str, Value] = {"exit": exit, "error": None}
+    if error is not None:
+        kind = type(error)
+        found["error"] = {
             "type": f"{kind.__module__}.{kind.__qualname__}",
-            "message": str(error),
-            "site": sites.of_exception(error),
-        },
-        "result": result,
-    }
+            "message": _ADDRESS.sub("0x…", str(error)),
+            "function": sites.of_exception(error).rpartition(" in ")[2],
+        }
+    if result is not UNKNOWN:
+        found["result"] = result
+    return found

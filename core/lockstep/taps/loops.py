@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import heapq
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +29,13 @@ def install() -> None:
 
 def start(session: Any, facts: Value) -> Value:
     positions.set_here(None)
+    asyncio = sys.modules.get("asyncio")
+    loop = asyncio._get_running_loop() if asyncio is not None else None
+    if loop is not None:
+        # A session that begins inside a running callback: what is left of that one is its first.
+        here = _ticks(loop)
+        if here is not None:
+            here.running = True
     return None
 
 
@@ -136,17 +144,23 @@ def _install(asyncio: ModuleType) -> None:
 
     def _run_once(self: Any) -> None:
         session = current.session
-        if session is not None and not session.recording:
+        if session is not None:
             here = _ticks(self)
-            if here is not None and not self._ready and not self._stopping:
-                here.idle(self)
+            if here is not None:
+                here.running = False
+                if not session.recording and not self._ready and not self._stopping:
+                    here.idle(self)
         run_once(self)
 
     def new_task(self: Any, coro: Any, **kwargs: Any) -> Any:
         lane = lanes.current()
         if lane is None:
             return create_task(self, coro, **kwargs)
-        child = lane.child(lanes.name_of(coro), strand=False)
+        if events._get_running_loop() is None and lane.begin_loop(self):
+            # What a loop is started with goes on in the lane that starts it, and waits for it.
+            child = lane
+        else:
+            child = lane.child(lanes.name_of(coro), strand=False)
         context = kwargs.get("context")
         if context is not None:
             context.run(LANE.set, child)
@@ -154,7 +168,7 @@ def _install(asyncio: ModuleType) -> None:
             if context is None:
                 kwargs["context"] = context = contextvars.copy_context()
                 context.run(LANE.set, child)
-            task = Task(coro, loop=self, number=child.number, **kwargs)
+            task = Task(coro, loop=self, number=child.number + child.ordinal("task"), **kwargs)
             if task._source_traceback:  # type: ignore[attr-defined]
                 del task._source_traceback[-1]  # type: ignore[attr-defined]
             return task

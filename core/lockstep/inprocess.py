@@ -1,0 +1,215 @@
+"""Recording and replaying inside the running process, without a command.
+
+Inside a session that is on already (`lockstep record`, an outer `with`) both join it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from lockstep.errors import Code, Cut, Divergence, TargetError
+from lockstep.log.model import Value
+from lockstep.session import current, snapshot
+from lockstep.session.report import Coverage, Report
+from lockstep.session.session import UNKNOWN, Session, finish, start_recording, start_replay
+
+type Store = str | os.PathLike[str] | None
+
+
+class record:  # noqa: N801 - used as a function: `with lockstep.record("refund")`
+    """Records what runs inside it as a run: as a context manager, or as a decorator of a function or
+    coroutine function, where each call is a run of its own.
+
+    run    the run's name; if it exists, `name-2`. By default the script's name
+    store  path of the store; by default as on the command line
+
+    `with` gives the session; after it `session.report` tells how it went. Raises StoreError (LS201 to
+    LS204) where the store can't be used.
+    """
+
+    def __init__(self, run: str | None = None, *, store: Store = None) -> None:
+        self._run = run
+        self._store = store
+        self._session: Session | None = None
+
+    def __enter__(self) -> Session:
+        if current.session is not None:
+            return current.session
+        name = self._run or os.path.splitext(os.path.basename(sys.argv[0] or "python"))[0] or "python"
+        self._session = start_recording(_path(self._store), name, {"cwd": os.getcwd(), "argv": None})
+        return self._session
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._finish(error, UNKNOWN)
+
+    async def __aenter__(self) -> Session:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._finish(error, UNKNOWN)
+
+    def __call__[F: Callable[..., Any]](self, function: F) -> F:
+        if asyncio.iscoroutinefunction(function):
+
+            async def arun(*args: Any, **kwargs: Any) -> Any:
+                with self._again() as inner:
+                    inner.result = await function(*args, **kwargs)
+                return inner.result
+
+            return functools.wraps(function)(arun)  # type: ignore[return-value]
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self._again() as inner:
+                inner.result = function(*args, **kwargs)
+            return inner.result
+
+        return functools.wraps(function)(run)  # type: ignore[return-value]
+
+    def _again(self) -> _Once:
+        return _Once(record(self._run, store=self._store))
+
+    def _finish(self, error: BaseException | None, result: Value) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.report = finish(session, None, error, result)
+
+
+class _Once:
+    """One call of a decorated function, whose result is part of the run's end."""
+
+    result: Any = None
+
+    def __init__(self, recording: record) -> None:
+        self._recording = recording
+
+    def __enter__(self) -> Self:
+        self._recording.__enter__()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._recording._finish(error, _data(self.result))
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """How a replay in process went.
+
+    identical   every request, outcome, output and the end were the recorded ones, nothing was live
+    divergence  the first difference as the command line shows it, None if there was none
+    results     what the target returned, one per turn; `result` is the last
+    error       what the target raised, None if it returned
+    """
+
+    identical: bool
+    divergence: str | None
+    coverage: tuple[Coverage, ...]
+    results: list[Any]
+    error: BaseException | None
+    report: Report
+
+    @property
+    def result(self) -> Any:
+        return self.results[-1] if self.results else None
+
+
+def replay(
+    run: str, target: Callable[[], Any], *, store: Store = None, speed: float = 0.0, deadline: float = 30.0
+) -> Replay:
+    """Replays a run in this process: `target` is called with no arguments, and every answer comes from
+    the record. A coroutine function runs in an event loop of its own.
+
+    speed     0 serves at once, 1 as recorded, 10 ten times faster
+    deadline  seconds without progress after which strands that wait for each other count as diverged
+
+    Returns also when the run ended in a failure or diverged. Raises StoreError (LS201 to LS205) and
+    TargetError LS402: no callable, or a coroutine function under a running loop (use `areplay`).
+    """
+    if asyncio.iscoroutinefunction(target):
+        if _loop_runs():
+            raise TargetError(Code.BAD_TARGET, "an event loop is running here: await lockstep.areplay instead")
+        coroutine = target
+
+        def target() -> Any:
+            return asyncio.run(coroutine())
+
+    session = _begin(run, target, store, speed, deadline)
+    try:
+        result = target()
+    except BaseException as error:
+        return _end(session, None, error)
+    return _end(session, result, None)
+
+
+async def areplay(
+    run: str, target: Callable[[], Any], *, store: Store = None, speed: float = 0.0, deadline: float = 30.0
+) -> Replay:
+    """As `replay`, under a running event loop: awaits what `target` returns."""
+    session = _begin(run, target, store, speed, deadline)
+    try:
+        result = target()
+        if hasattr(result, "__await__"):
+            result = await result
+    except BaseException as error:
+        return _end(session, None, error)
+    return _end(session, result, None)
+
+
+def _begin(run: str, target: object, store: Store, speed: float, deadline: float) -> Session:
+    if not callable(target):
+        raise TargetError(Code.BAD_TARGET, f"the target is a {type(target).__name__}, not a callable without arguments")
+    if current.session is not None:
+        raise TargetError(Code.BAD_TARGET, "a session is on already: a replay can't begin inside it")
+    return start_replay(_path(store), run, speed, deadline)
+
+
+def _end(session: Session, result: Any, error: BaseException | None) -> Replay:
+    stopped = isinstance(error, (Divergence, Cut)) or session.stopped
+    report = finish(session, None, None if stopped else error, UNKNOWN if stopped else _data(result))
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        raise error
+    text = _text(report) if report.difference is not None else None
+    results = [result] if error is None else []
+    return Replay(report.identical, text, report.coverage, results, None if stopped else error, report)
+
+
+def _text(report: Report) -> str:
+    """The difference as the command line shows it."""
+    from lockstep.debugger import render
+    from lockstep.debugger.replay import Replayed
+
+    done = Replayed(
+        run=report.run, identical=False, cut=False, difference=report.difference, steps=report.steps,
+        digest=report.digest, live_calls=report.live_calls, seconds=report.seconds, exit=1, recorded_exit=None,
+        command=(), coverage=report.coverage, faults=report.faults,
+    )  # fmt: skip
+    lines = render.replaying(done)
+    return "\n".join("".join(piece if isinstance(piece, str) else piece[0] for piece in line) for line in lines)
+
+
+def _data(result: Any) -> Value:
+    # A result that is no data can't be compared; it is then not part of the run's end.
+    from lockstep.errors import LockstepError
+
+    try:
+        return snapshot.to_key(snapshot.to_value(result))
+    except LockstepError:
+        return UNKNOWN
+
+
+def _path(store: Store) -> str | None:
+    return None if store is None else os.fspath(store)
+
+
+def _loop_runs() -> bool:
+    return asyncio._get_running_loop() is not None

@@ -1,0 +1,236 @@
+"""By hand: `@lockstep.tool` makes an effect of any function, `lockstep.step` marks a step.
+
+Both do nothing without a session.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Literal, cast, overload
+
+from lockstep.errors import Code, LockstepError
+from lockstep.log.model import Status, Value
+from lockstep.session import current, exceptions, snapshot
+
+type EffectClass = Literal["inference", "read", "mutating", "unknown"]
+
+
+@overload
+def tool[F: Callable[..., Any]](function: F, /) -> F: ...
+@overload
+def tool[F: Callable[..., Any]](*, effect: EffectClass = ..., name: str | None = ...) -> Callable[[F], F]: ...
+def tool(function: Any = None, /, *, effect: EffectClass = "unknown", name: str | None = None) -> Any:
+    """Makes an effect of a function: recorded with its arguments, answered from the record in a replay.
+
+    Functions, coroutine functions, generators and async generators. What it returns must be data, or of
+    a class that `lockstep.session.snapshot` can take apart; in a replay the function does not run, so
+    what it does to its arguments does not happen.
+
+    effect  what running it means: `inference`, `read`, `mutating` or `unknown`
+    name    what it is called in the run; the function's own name by default
+    """
+    if function is None:
+        return functools.partial(_wrapped, effect=effect, name=name)
+    return _wrapped(function, effect, name)
+
+
+def step(name: str, state: Any = None) -> None:
+    """Ends a step of that name, with a state to look at and compare. Acknowledged when it returns: it
+    survives a kill of the process. Raises StoreError LS207 for a state that can't be stored."""
+    session = current.session
+    if session is not None:
+        session.step(name, snapshot.to_value(state))
+
+
+class _Tool:
+    """What a wrapped function is in a run: its name, class and the names of its parameters."""
+
+    def __init__(self, function: Callable[..., Any], effect: str, name: str | None) -> None:
+        self.name = name or function.__name__
+        self.effect = effect
+        self._function = function
+        self._signature: Any = None
+
+    def open(self, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Asks the session for this call."""
+        arguments = self._arguments(args, kwargs)
+        call = session.open("tool")
+        request: Value = {"arguments": arguments, "class": self.effect}
+        call.ask(self.name, request, {"arguments": snapshot.to_key(arguments)})
+        return call
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+        import inspect
+
+        if self._signature is None:
+            self._signature = inspect.signature(self._function)
+        try:
+            bound = self._signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            bound = {"args": args, "kwargs": kwargs}  # the call itself will say what is wrong with them
+        return {name: _taken(value) for name, value in bound.items()}
+
+
+def _taken(value: Any) -> Value:
+    # An argument that is no data (a client, a connection, `self`) counts by its class.
+    try:
+        return snapshot.to_value(value)
+    except LockstepError:
+        kind = type(value)
+        return {"$": "object", "$class": f"{kind.__module__}:{kind.__qualname__}"}
+
+
+def _kept(call: Any, name: str, value: Any) -> Value:
+    try:
+        return snapshot.to_value(value)
+    except LockstepError as error:
+        # The program has its result; only the recording is the poorer, and says so.
+        call.session.fault(f"result of tool {name}", error)
+        return {"$": "unstorable", "why": str(error)}
+
+
+def _given(call: Any, name: str, value: Value) -> Any:
+    if isinstance(value, dict) and value.get("$") == "unstorable":
+        call.session.diverge(Code.UNSERVABLE, f"the result of {name} could not be recorded: {value.get('why')}", call=call)
+    try:
+        return snapshot.from_value(value)
+    except LockstepError as error:
+        call.session.diverge(Code.UNSERVABLE, error.message, call=call)
+
+
+def _failed(call: Any, error: BaseException) -> None:
+    cancelled = type(error).__name__ == "CancelledError" and type(error).__module__.startswith("asyncio")
+    call.end(Status.CANCELLED if cancelled else Status.ERROR, error)
+
+
+def _answer(call: Any, name: str, piece: Any) -> Any:
+    if piece.status is Status.ERROR:
+        raise exceptions.revive(piece.value, call)
+    return _given(call, name, piece.value)
+
+
+def _wrapped(function: Any, effect: str, name: str | None) -> Any:
+    import inspect
+
+    about = _Tool(function, effect, name)
+    if inspect.isasyncgenfunction(function):
+        wrapper = _async_generator(function, about)
+    elif inspect.iscoroutinefunction(function):
+        wrapper = _coroutine(function, about)
+    elif inspect.isgeneratorfunction(function):
+        wrapper = _generator(function, about)
+    else:
+        wrapper = _plain(function, about)
+    return functools.wraps(function)(wrapper)
+
+
+def _plain(function: Any, about: _Tool) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        session = current.session
+        if session is None:
+            return function(*args, **kwargs)
+        call = about.open(session, args, kwargs)
+        if not call.live:
+            return _answer(call, about.name, call.take())
+        try:
+            with call.inside():
+                result = function(*args, **kwargs)
+        except BaseException as error:
+            _failed(call, error)
+            raise
+        call.end(Status.OK, _kept(call, about.name, result))
+        return result
+
+    return run
+
+
+def _coroutine(function: Any, about: _Tool) -> Any:
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        session = current.session
+        if session is None:
+            return await function(*args, **kwargs)
+        call = about.open(session, args, kwargs)
+        if not call.live:
+            return _answer(call, about.name, await call.atake())
+        try:
+            with call.inside():
+                result = await function(*args, **kwargs)
+        except BaseException as error:
+            _failed(call, error)
+            raise
+        call.end(Status.OK, _kept(call, about.name, result))
+        return result
+
+    return run
+
+
+def _generator(function: Any, about: _Tool) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        session = current.session
+        if session is None:
+            return (yield from function(*args, **kwargs))
+        call = about.open(session, args, kwargs)
+        if not call.live:
+            while (piece := call.take()).status is None:
+                yield _given(call, about.name, cast("dict[str, Value]", piece.value)["item"])
+            if piece.status is Status.CLOSED:
+                call.session.diverge(Code.PAST_END, "the recorded program read no further", call=call)
+            return _answer(call, about.name, piece)
+        inner = function(*args, **kwargs)
+        try:
+            while True:
+                try:
+                    with call.inside():
+                        item = next(inner)
+                except StopIteration as stop:
+                    call.end(Status.OK, _kept(call, about.name, stop.value))
+                    return stop.value
+                except BaseException as error:
+                    _failed(call, error)
+                    raise
+                call.part({"item": _kept(call, about.name, item)})
+                yield item
+        finally:
+            call.end(Status.CLOSED)
+            with call.inside():
+                inner.close()
+
+    return run
+
+
+def _async_generator(function: Any, about: _Tool) -> Any:
+    async def run(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        session = current.session
+        if session is None:
+            async for item in function(*args, **kwargs):
+                yield item
+            return
+        call = about.open(session, args, kwargs)
+        if not call.live:
+            while (piece := await call.atake()).status is None:
+                yield _given(call, about.name, cast("dict[str, Value]", piece.value)["item"])
+            if piece.status is Status.CLOSED:
+                call.session.diverge(Code.PAST_END, "the recorded program read no further", call=call)
+            _answer(call, about.name, piece)
+            return
+        inner = function(*args, **kwargs)
+        try:
+            while True:
+                try:
+                    with call.inside():
+                        item = await anext(inner)
+                except StopAsyncIteration:
+                    call.end(Status.OK)
+                    return
+                except BaseException as error:
+                    _failed(call, error)
+                    raise
+                call.part({"item": _kept(call, about.name, item)})
+                yield item
+        finally:
+            call.end(Status.CLOSED)
+            with call.inside():
+                await inner.aclose()
+
+    return run
