@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from lockstep.errors import Code, Cut, Difference, Divergence
 from lockstep.log import canonical
-from lockstep.log.model import Kind, Value
+from lockstep.log.model import Kind, Status, Value
 from lockstep.session import current, difference, engine, lanes, reads, sites
 from lockstep.session.effects import Handed, ServedCall
 from lockstep.session.gate import Gate, Stopped
@@ -215,10 +215,10 @@ class Replaying(Session):
         owner = self.tape.effect(event.of)
         if event.kind in (Kind.PART, Kind.END) and owner is not None:
             kind, name = owner.begin.what, owner.begin.name
-            self.latch(
-                Code.PAST_END, f"the recorded program read more of this {kind} answer", lane=lane, kind=kind,
-                name=name, step=self._step_of(owner.begin.pos),
-            )  # fmt: skip
+            code, reason = Code.PAST_END, f"the recorded program read more of this {kind} answer"
+            if event.what == Status.CANCELLED:
+                code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
+            self.latch(code, reason, lane=lane, kind=kind, name=name, step=self._step_of(owner.begin.pos))
         elif event.kind is Kind.CAUSE:
             self.latch(
                 Code.MISSING, f"the recorded {kind} never began", lane=lane, kind=kind, name=f"{kind} {name}",

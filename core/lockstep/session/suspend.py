@@ -15,14 +15,13 @@ class _Answer(asyncio.Future[None]):
     """One that the recording saw cancelled is cancelled where it was then, which may be some callbacks
     after the program called `cancel()` (a live client has clean-up to do first)."""
 
-    recorded_cancelled = False
-    asked_to_cancel = False
+    on_cancel: Any = None  # where the recording saw it cancelled: asks for that place
     message: Any = None
 
     def cancel(self, msg: Any = None) -> bool:
-        if self.recorded_cancelled and not self.done():
-            self.asked_to_cancel = True
+        if self.on_cancel is not None and not self.done():
             self.message = msg
+            self.on_cancel()
             return True
         return super().cancel(msg)
 
@@ -34,15 +33,10 @@ async def until(call: Any, slot: Slot, cancelled: bool, ticks: Ticks) -> None:
     """Suspends the task until the slot's place. Raises CancelledError where the recording did."""
     session = call.session
     answer = _Answer(loop=ticks.loop)
-    answer.recorded_cancelled = cancelled
 
     def release(loop: Any) -> None:
         if answer.done():
             return
-        if cancelled and not answer.asked_to_cancel and not session.stopped:
-            session.latch(
-                Code.ORDER, "the recorded program cancelled this call here, now nobody does", call=call
-            )  # fmt: skip
         if session.stopped:
             answer.set_exception(session.latched())
         elif cancelled:
@@ -54,7 +48,11 @@ async def until(call: Any, slot: Slot, cancelled: bool, ticks: Ticks) -> None:
         if ready:
             ready.appendleft(ready.pop())
 
-    ticks.park(slot, release)
+    if cancelled:
+        answer.on_cancel = lambda: ticks.park(slot, release)
+        ticks.park_forever(answer)
+    else:
+        ticks.park(slot, release)
     # As in the recording, the callback that resumes the program belongs to the effect.
     token = INSIDE.set(call)
     try:

@@ -29,7 +29,7 @@ class Ticks:
     serial  callbacks run, of any kind: tells whether an await suspended
     """
 
-    __slots__ = ("_base_count", "_base_tick", "_cursor", "_gate", "_queue", "count", "loop", "parked",
+    __slots__ = ("_base_count", "_base_tick", "_cursor", "_gate", "_queue", "_resting", "count", "loop", "parked",
                  "paced", "raised", "running", "serial", "session", "strand")  # fmt: skip
 
     def __init__(self, session: Any, strand: str) -> None:
@@ -44,6 +44,7 @@ class Ticks:
         self.session = session
         self._gate: Gate | None = session.gate
         self._cursor = 0
+        self._resting = 0
         self._base_count = 0
         self._base_tick = 0
         slots = self._gate.slots_of(strand) if self._gate is not None else []
@@ -69,7 +70,8 @@ class Ticks:
             if not answer.done():
                 answer.set_exception(self.session.latched())
 
-        self.parked[-1 - len(self.parked)] = release
+        self._resting += 1
+        self.parked[-self._resting] = release
 
     def unpark(self, slot: Slot) -> None:
         self.parked.pop(slot.index, None)
