@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
@@ -12,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from lockstep.taps import imports
-from lockstep.taps.imports import when_imported
+from lockstep.taps.imports import during_import, when_imported
 
 MADE = ("ls_late", "ls_loaded", "ls_broken", "ls_reloaded", "ls_swapped", "ls_twice", "ls_unrunnable")
 
@@ -100,3 +101,30 @@ def test_the_same_install_given_twice_runs_once() -> None:
     when_imported("ls_twice", seen.append)
     importlib.import_module("ls_twice")
     assert len(seen) == 1
+
+
+def test_a_module_is_loaded_within_what_surrounds_it_also_where_that_fails(modules: Path) -> None:
+    within: list[str] = []
+
+    @contextlib.contextmanager
+    def surround() -> Iterator[None]:
+        within.append("in")
+        try:
+            yield
+        finally:
+            within.append("out")
+
+    for name in ("ls_late", "ls_broken"):
+        during_import(name, surround)
+    try:
+        (modules / "ls_broken.py").write_text("raise OSError('broken')")
+        when_imported("ls_late", lambda module: within.append("installed"))
+        assert importlib.util.find_spec("ls_late") is not None
+        assert within == []
+        importlib.import_module("ls_late")
+        assert within == ["in", "out", "installed"]
+        with pytest.raises(OSError, match="broken"):
+            importlib.import_module("ls_broken")
+        assert within[3:] == ["in", "out"]
+    finally:
+        imports._surrounds.clear()

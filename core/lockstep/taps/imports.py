@@ -18,13 +18,18 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockstep.session import current
 
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
 type Install = Callable[[ModuleType], None]
+type Surround = Callable[[], AbstractContextManager[object]]
 
 _installs: dict[str, list[Install]] = {}
+_surrounds: dict[str, Surround] = {}
 # (name, thread) of the searches under way: another finder may itself ask the import system.
 _searching: set[tuple[str, int]] = set()
 
@@ -50,6 +55,15 @@ def when_imported(name: str, install: Install) -> None:
     if getattr(getattr(module, "__spec__", None), "_initializing", False):
         __import__(name)  # another thread is at it: waits for its import lock
     _run(install, name, sys.modules.get(name, module))
+
+
+def during_import(name: str, surround: Surround) -> None:
+    """Loads module `name` in a `with surround():` block, for one that must not see our patches while it
+    is loaded. Nothing happens where it is loaded already."""
+    _surrounds[name] = surround
+    _installs.setdefault(name, [])
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
 
 
 def report_fault(where: str, error: BaseException) -> None:
@@ -80,12 +94,20 @@ class _Loader:
         made: ModuleType | None = self._real.create_module(spec)
         return made
 
+    def _execute(self, module: ModuleType) -> None:
+        surround = _surrounds.get(self._name)
+        if surround is None:
+            self._real.exec_module(module)
+        else:
+            with surround():
+                self._real.exec_module(module)
+
     def exec_module(self, module: ModuleType) -> None:
         self._spec.loader = self._real
         if module.__spec__ is not None:
             module.__spec__.loader = self._real
         module.__loader__ = self._real
-        self._real.exec_module(module)
+        self._execute(module)
         loaded = sys.modules.get(self._name, module)  # a module may put another object in its place
         for install in tuple(_installs.get(self._name, ())):
             _run(install, self._name, loaded)

@@ -20,7 +20,7 @@ from lockstep.taps.patches import stand_in
 
 WALL = "time.time"
 
-# (source, the function of float seconds, its nanosecond twin, the clock id it stands for)
+# (source, the function of float seconds, the clock id it stands for); each has a twin in nanoseconds
 _CLOCKS = (
     (WALL, "time", "CLOCK_REALTIME"),
     ("time.monotonic", "monotonic", "CLOCK_MONOTONIC"),
@@ -28,6 +28,8 @@ _CLOCKS = (
     ("time.process_time", "process_time", "CLOCK_PROCESS_CPUTIME_ID"),
     ("time.thread_time", "thread_time", "CLOCK_THREAD_CPUTIME_ID"),
 )
+# What tells no date, and so stays while time-machine travels: it leaves these alone too.
+STEADY = frozenset(name + twin for _, name, _ in _CLOCKS[1:] for twin in ("", "_ns"))
 # Calendar functions that read the wall clock where their last argument is left out: (name, its place).
 _CALENDAR = (("localtime", 0), ("gmtime", 0), ("ctime", 0), ("asctime", 0), ("strftime", 1))
 

@@ -32,7 +32,7 @@ def _bytes(source: str) -> Callable[[int], bytes]:
             stream = byte_stream(lane, source)
         return stream.draw(size)  # type: ignore[no-any-return]
 
-    return stand_in(urandom, real_urandom, os.name)  # type: ignore[no-any-return]
+    return stand_in(urandom, real_urandom, "os")  # type: ignore[no-any-return]
 
 
 urandom = _bytes("os.urandom")
@@ -46,7 +46,7 @@ def _getrandom(_: object, size: int, flags: int = 0) -> bytes:
     return byte_stream(lane, "os.getrandom").draw(size)
 
 
-getrandom: Any = stand_in(_getrandom, real_getrandom, os.name)
+getrandom: Any = stand_in(_getrandom, real_getrandom, "os")
 
 
 def install(patches: Patches) -> None:
