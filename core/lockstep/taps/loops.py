@@ -253,17 +253,30 @@ def _install(asyncio: ModuleType) -> None:
         return original_as_completed(_Ordered(fs, tasks.ensure_future), timeout=timeout)
 
     def run_in_executor(self: Any, executor: Any, func: Any, *args: Any) -> Any:
-        if executor is None and lanes.current() is not None:
-            self._lockstep_executor = True
-        return in_executor(self, executor, func, *args)
+        if lanes.current() is not None:
+            self._lockstep_executor = getattr(self, "_lockstep_executor", False) or executor is None
+            return in_executor(self, executor, func, *args)
+        found = in_executor(self, executor, func, *args)
+        session = current.session
+        if session is not None and not session.recording:
+            # A served client reads a file that it sends: the loop does not stand still meanwhile.
+            session.strand_began()
+            found.add_done_callback(lambda _: session.strand_dropped())
+        return found
 
     async def shutdown_default_executor(self: Any, *args: Any, **kwargs: Any) -> None:
         # A live client looks up names in the loop's executor, a served one does not: if the program never
         # used it, what its end takes (a thread, looks at the clock) is not the program's.
-        token = INSIDE.set(None if getattr(self, "_lockstep_executor", False) else True)
+        session = current.session
+        if session is None or getattr(self, "_lockstep_executor", False):
+            await shutdown_executor(self, *args, **kwargs)
+            return
+        token = INSIDE.set(True)
+        session.strand_began()
         try:
             await shutdown_executor(self, *args, **kwargs)
         finally:
+            session.strand_dropped()
             INSIDE.reset(token)
 
     in_executor, shutdown_executor = Base.run_in_executor, Base.shutdown_default_executor
