@@ -40,7 +40,7 @@ class Job(msgspec.Struct, frozen=True):
     url: str
     store: str
     log: str
-    limit: float = 30.0
+    limit: float
     deadline: float = 10.0
 
 

@@ -41,6 +41,7 @@ from programs.tree import KINDS, census  # noqa: E402
 
 OUTCOMES = ("same", "alarm", "diverged", "silent", "hung", "crashed", "unrecorded")
 PROMISED = ("asyncio", "threads")
+LIMIT = 30.0
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -139,14 +140,14 @@ def _hits(url: str) -> int:
         return int(answer.read())
 
 
-def judge(kind: str, seed: int, server: str, directory: Path, runners: tuple[Runner, Runner]) -> Verdict:
-    """Records one program and replays it once, each with its runner."""
+def judge(kind: str, seed: int, server: str, directory: Path, runners: tuple[Runner, Runner], limit: float) -> Verdict:
+    """Records one program and replays it once, each with its runner and in at most `limit` seconds."""
     record, replay = runners
     url = f"{server}/{kind}-{seed}"
     room = directory / f"{kind}-{seed}"
     shutil.rmtree(room, ignore_errors=True)
     room.mkdir()
-    base = Job("record", kind, seed, url, str(room / "store.db"), str(room / "record.log"))
+    base = Job("record", kind, seed, url, str(room / "store.db"), str(room / "record.log"), limit)
     recorded = record(base)
     if recorded.state != "ended" or recorded.output is None:
         return Verdict(kind, seed, "unrecorded", f"{recorded.state}: {recorded.error}", faults=recorded.faults)
@@ -183,6 +184,7 @@ def measure(
     *,
     cli: bool = False,
     keep: bool = False,
+    limit: float = LIMIT,
     heard: Callable[[Verdict], None] | None = None,
 ) -> list[Verdict]:
     """Judges every seed, `jobs` at a time. Stores stay in `directory` only for what is not `same`, or `keep`."""
@@ -197,7 +199,7 @@ def measure(
         def one(seed: int) -> Verdict:
             pair = pairs.get()
             try:
-                verdict = judge(kind, seed, server, directory, pair)
+                verdict = judge(kind, seed, server, directory, pair, limit)
             finally:
                 pairs.put(pair)
             if verdict.outcome == "same" and not keep:
@@ -241,6 +243,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
     parser.add_argument("--cli", action="store_true", help="through the lockstep command, a fresh process each")
     parser.add_argument("--keep", type=Path, help="directory for stores and logs (of all programs)")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for one recording or replay")
     parser.add_argument("--words", type=int, default=600, help="characters to print of each failure's story")
     parser.add_argument("--census", action="store_true", help="only count the constructs in the programs")
     given = parser.parse_args()
@@ -265,7 +268,14 @@ def main() -> int:
         for kind in kinds:
             begun = time.monotonic()
             rows[kind] = measure(
-                kind, seeds, given.jobs, directory, cli=given.cli, keep=given.keep is not None, heard=heard
+                kind,
+                seeds,
+                given.jobs,
+                directory,
+                cli=given.cli,
+                keep=given.keep is not None,
+                limit=given.limit,
+                heard=heard,
             )
             seconds[kind] = time.monotonic() - begun
     print(table(rows, seconds))

@@ -49,14 +49,14 @@ def _bare(job: Job) -> Result:
 def test_the_runner_sees_a_replay_that_is_none(tmp_path: Path) -> None:
     """A second bare run differs, and its requests reach the server: what the figures above rule out."""
     with serving() as server:
-        verdict = judge("asyncio", 0, server, tmp_path, (_bare, _bare))
+        verdict = judge("asyncio", 0, server, tmp_path, (_bare, _bare), 30.0)
         assert (verdict.outcome, verdict.live > 0) == ("silent", True)
         assert not holds([verdict])
 
         def honest(job: Job) -> Result:
             return msgspec.structs.replace(_bare(job), identical=False, difference="LS101")
 
-        verdict = judge("asyncio", 0, server, tmp_path, (_bare, honest))
+        verdict = judge("asyncio", 0, server, tmp_path, (_bare, honest), 30.0)
         assert verdict.outcome == "diverged"
         assert verdict.detail.startswith("LS101 | trace")
         assert not holds([verdict])
