@@ -6,7 +6,7 @@ from typing import Any
 
 from lockstep.log.model import Value
 from lockstep.taps.imports import when_imported
-from lockstep.taps.threads import locks, pools, strands, waits
+from lockstep.taps.threads import locks, pools, queues, strands, waits
 
 _installed = False
 
@@ -20,6 +20,7 @@ def install() -> None:
     strands.install()
     locks.install()
     waits.install()
+    when_imported("queue", queues.install)
     when_imported("concurrent.futures._base", pools.install_futures)
     when_imported("concurrent.futures.thread", pools.install_pool)
 
