@@ -24,7 +24,7 @@ class Recording(Session):
     recording = True
 
     def __init__(self, run: str, process: str, seed: bytes, writer: Writer) -> None:
-        self._writer = writer
+        self.writer = writer
         super().__init__(run, process, seed)
 
     def emit(
@@ -33,7 +33,7 @@ class Recording(Session):
     ) -> None:  # fmt: skip
         """Stores an event. The body must be a snapshot that nobody changes any more."""
         at = _monotonic_ns() - self._started
-        self._writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
+        self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
         lane = super().new_lane(name, parent, strand)
@@ -86,7 +86,7 @@ class Recording(Session):
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Waits until everything recorded so far is acknowledged by the store."""
-        return self._writer.flush(timeout)
+        return self.writer.flush(timeout)
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         for lane in list(self.lanes.values()):
@@ -103,6 +103,6 @@ class Recording(Session):
             "notes": [[source, detail, count] for (source, detail), count in self.notes.items()],
         }
         self.emit(Kind.FINISH, self.root.name, self.position(), what="failed" if failed else "complete", body=body)
-        if not self._writer.close(30.0):
+        if not self.writer.close(30.0):
             self.fault("store", TimeoutError("the last events were not acknowledged within 30 s"))
         return self._report("record", digest, exit)

@@ -191,6 +191,13 @@ class Replaying(Session):
             return Divergence(self._first)
         return Cut("the end of the interrupted recording")
 
+    def refuse(self, reason: str) -> None:
+        """In a forked child: whatever it asks for from here on is refused. Its report reaches nobody."""
+        self.on_stop = None
+        self._lock = _thread.allocate_lock()
+        self.gate = Gate([], 0.0)
+        self.latch(Code.NOT_COVERED, reason, lane=self.root, kind="process", name="fork")
+
     def cut(self) -> None:
         """Latches the cut: everything recorded has happened."""
         with self._lock:
@@ -345,7 +352,7 @@ class Replaying(Session):
         digest = engine.digest(self.sums(), canonical.digest(end))
         if self._first is None and not self._cut:
             self._compare_end(end, digest)
-        identical = self._first is None and not self.faults
+        identical = self._first is None and not self.faults and not self.notes
         self.stopped = True
         self.gate.stop()
         return self._report(

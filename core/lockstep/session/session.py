@@ -10,7 +10,7 @@ from typing import Any
 
 from lockstep.errors import Code, StoreError
 from lockstep.log.model import Kind, Value
-from lockstep.session import current
+from lockstep.session import current, forks
 from lockstep.session.recording import Recording
 from lockstep.session.replaying import Replaying
 from lockstep.session.report import Report
@@ -34,6 +34,7 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
     from lockstep import taps
     from lockstep.log.store import open_store
 
+    forks.install()
     store = open_store(store_path, create=True)
     seed = _urandom(32)
     info = store.create_run(name, {**meta, "seed": seed, "started": _time_ns()})
@@ -62,6 +63,7 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
     from lockstep import taps
     from lockstep.log.store import open_store
 
+    forks.install()
     store = open_store(store_path)
     reader = store.run(name)
     stream = next((found for found in reader.streams if found.process == ROOT), None)
