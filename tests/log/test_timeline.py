@@ -12,6 +12,7 @@ from lockstep.log.store import Store
 from lockstep.log.timeline import Timeline, resolve
 
 MIXED = [
+    Event(Kind.LANE, 0, 0, "main", "main", "main"),
     Event(Kind.START, 1, 10, "main", body={"argv": ["a.py"]}),
     Event(Kind.BEGIN, 2, 20, "main", "model", "gpt", body={"request": "plan", "site": "a.py:1 in f"}),
     Event(Kind.BEGIN, 3, 21, "main", "http", "POST /v1", of=2),
@@ -115,7 +116,7 @@ def test_an_address_finds_run_thread_step_and_effect(store: Store) -> None:
     run = store.create_run("langgraph/t%2F1", None)
     for process in ("main", "main/process.1"):
         appender = store.stream(run, process)
-        appender.append(MIXED if process == "main" else MIXED[:8])
+        appender.append(MIXED if process == "main" else MIXED[:9])
         appender.close(None)
     place = resolve(store, "langgraph/t%2F1:2.1")
     assert place.step is not None

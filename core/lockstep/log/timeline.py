@@ -258,14 +258,15 @@ def _assemble(events: Iterable[tuple[int, Event]], since: int | None = None, clo
     if since is None:
         # Threads that wrote at once may be stored slightly out of order.
         events = sorted(events, key=lambda pair: pair[1].pos)
-    first = True
+    opened = closed > 0
     last = (-1, 0)
     for seq, event in events:
-        if first and not number:
-            first = False
-            started = event.kind is Kind.START
-            yield Step(0, INPUT, "", event.lane, seq if started else -1, event.at if started else 0, ())
         kind = event.kind
+        if not opened and kind is not Kind.LANE:
+            # A process begins with START, or with the lane that START is in.
+            opened = True
+            started = kind is Kind.START
+            yield Step(0, INPUT, "", event.lane, seq if started else -1, event.at if started else 0, ())
         if kind is Kind.BEGIN:
             draft = drafts[event.pos] = _Draft(seq, event)
             if event.of in drafts:
@@ -295,7 +296,7 @@ def _assemble(events: Iterable[tuple[int, Event]], since: int | None = None, clo
         elif kind is Kind.FINISH:
             last = seq, event.at
     flying = [draft for draft in drafts.values() if not draft.begin.of and draft.end is None]
-    if first and not number:
+    if not opened:
         yield Step(0, INPUT, "", "", -1, 0, ())
     yield Step(number + 1, END, "", "", last[0], last[1], _numbered(done + flying))
 
