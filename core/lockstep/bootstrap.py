@@ -183,7 +183,7 @@ class Launched:
 
             for _, state, executable in meeting.heard(self.settings.meeting):
                 if state == meeting.CHILD:
-                    session.note("child process", executable)
+                    session.note(meeting.CHILD_PROCESS, executable)
             try:
                 report = finish(session, status, error)
             except BaseException as fault:
@@ -204,11 +204,9 @@ class Launched:
         _exit(status)
 
     def _forked(self) -> None:
-        """In a forked child, which shares our memory but must not write the parent's run."""
-        from lockstep.session import current
-
+        """In a forked child, which shares our memory but must not write the parent's run; what becomes of
+        the session there is `lockstep.session.forks`' business."""
         self.session = None
-        current.session = None
         meeting.hello(self.settings.meeting, meeting.CHILD, sys.executable)
 
     def becomes(self) -> int:
