@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -138,7 +139,9 @@ async def uploads(session: aiohttp.ClientSession, url: str) -> Any:
     files = aiohttp.FormData()
     files.add_field("file", io.BytesIO(b"from a file"), filename="b.bin")
     packed = {"data": b"compress me " * 100, "compress": True}
+    opened = Path(__file__).with_name("loopback.pem").open("rb")
     return [
+        await whole(session, "POST", f"{url}/echo", data=opened),
         await whole(session, "POST", f"{url}/echo", data=form),
         await whole(session, "POST", f"{url}/echo", data=files),
         await whole(session, "POST", f"{url}/echo", data=pieces()),
@@ -150,7 +153,32 @@ async def uploads(session: aiohttp.ClientSession, url: str) -> Any:
 
 
 def test_uploads_of_all_kinds(same: Same) -> None:
-    same(in_session(uploads), hits=7)
+    same(in_session(uploads), hits=8)
+
+
+async def interrupted_uploads(session: aiohttp.ClientSession, url: str) -> Any:
+    async def fails() -> AsyncIterator[bytes]:
+        yield b"one"
+        drawn.append("one")
+        raise ValueError("no more")
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            drawn.append("piece")
+            yield b"piece"
+            await asyncio.sleep(0.01)
+
+    drawn: list[str] = []
+    return [
+        await failing(whole(session, "POST", f"{url}/echo", data=fails())),
+        await whole(session, "POST", f"{url}/early", data=endless()),
+        await whole(session, "POST", f"{url}/early", data=b"x" * 100_000),
+        len(drawn) > 1,
+    ]
+
+
+def test_uploads_that_do_not_get_to_their_end(same: Same) -> None:
+    same(in_session(interrupted_uploads))
 
 
 async def reading(session: aiohttp.ClientSession, url: str) -> Any:
@@ -549,6 +577,21 @@ def test_reading_less_than_the_recording_is_no_identical_replay(same: Same) -> N
     same.record(lines_of(18))
     _, proof = same.replay(lines_of(2))
     assert not proof.identical
+
+
+def test_another_file_than_recorded_is_a_divergence(same: Same, tmp_path: Path) -> None:
+    file = tmp_path / "upload"
+
+    async def run(session: aiohttp.ClientSession, url: str) -> Any:
+        return await whole(session, "POST", f"{url}/echo", data=file.open("rb"))
+
+    file.write_bytes(b"one" * 1000)
+    same.record(in_session(run))
+    file.write_bytes(b"two" * 1000)
+    seen, proof = same.replay(in_session(run))
+    assert isinstance(seen, BaseException)
+    assert proof.difference is not None
+    assert (proof.difference.code, proof.difference.path) == (Code.REQUEST, "body")
 
 
 @pytest.mark.parametrize("changed", ["body", "path", "header", "method", "streamed body"])

@@ -5,7 +5,7 @@ Cut at the connector (`connect` asks what a connection is wanted for) and at the
 gives a connection to nobody whose protocol is fed from the record.
 
 These classes are private to aiohttp, so they are probed when it is imported: a version that lacks one
-is left alone and named. Tried with aiohttp 3.14.
+is left alone and named. Tried with aiohttp 3.11 to 3.14.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lockstep.taps.http.aiohttp_live import LiveExchange
     from lockstep.taps.http.aiohttp_served import ServedExchange
 
-TRIED = "3.14"
+TRIED = "3.11 to 3.14"
 
 type Original = Callable[..., Any]
 
@@ -96,6 +96,8 @@ def _install(_: ModuleType) -> None:
         (ResponseHandler, "close", _closed),
         (ResponseHandler, "abort", _closed),
     ):
+        if name == "abort" and not hasattr(owner, name):
+            continue  # aiohttp before 3.12
         seam = Seam(owner, name, make)
         seam.put()
         _seams.append(seam)
@@ -116,7 +118,6 @@ def _lacking() -> str:
         (connector.BaseConnector, "connect", ("self", "req", "traces", "timeout")),
         (connector.BaseConnector, "close", ("self",)),
         (connector.BaseConnector, "_release", ("self", "key", "protocol")),
-        (connector.BaseConnector, "_update_proxy_auth_header_and_build_proxy_req", ("self", "req")),
         (connector.Connection, "__init__", ("self", "connector", "key", "protocol", "loop")),
         (client_reqrep.ClientRequest, "send", ("self", "conn")),
         (ResponseHandler, "data_received", ("self", "data")),
@@ -124,7 +125,6 @@ def _lacking() -> str:
         (ResponseHandler, "set_exception", ("self", "exc")),
         (ResponseHandler, "_reschedule_timeout", ("self",)),
         (ResponseHandler, "close", ("self",)),
-        (ResponseHandler, "abort", ("self",)),
         (DataQueue, "feed_data", ("self", "data", "size")),
         (DataQueue, "exception", ("self",)),
         (StreamReader, "on_eof", ("self", "callback")),
@@ -133,8 +133,8 @@ def _lacking() -> str:
         (StreamWriter, "write_eof", ("self", "chunk")),
         (StreamWriter, "set_eof", ("self",)),
         (MultipartWriter, "write", ("self", "writer")),
-        (AsyncIterablePayload, "write_with_length", ("self", "writer")),
-        (BytesPayload, "write_with_length", ("self", "writer")),
+        (AsyncIterablePayload, "write", ("self", "writer")),
+        (BytesPayload, "write", ("self", "writer")),
     )
     for owner, name, names in wanted:
         if parameters(getattr(owner, name, None))[: len(names)] != names:

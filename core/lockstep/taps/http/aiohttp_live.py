@@ -4,7 +4,7 @@ The parts of its outcome, in the order in which they happened:
 
     {"trace": name, "of": n, "args": […]}  a connection hook of the n-th trace ran
     {"connected": [host, port] or None}    there is a connection: the peer's address; also "raw": bytes follow
-    {"sent": bytes}                        a streamed request body was complete
+    {"sent": bytes, "whole": bool}         more of a streamed request body was sent; whole: to its end
     bytes                                  a segment of the answer, from the status line on
     {"offered": …, "encoding": …}          the answer is encoded: what the client had said it can decode
     {"lost": encoded error or None}        the peer broke off
@@ -42,7 +42,8 @@ class LiveExchange:
         self._error: BaseException | None = None  # what aiohttp made of the bytes or of their end
         self._inside_aiohttp = False
         self._waiting = True  # the program waits and has got all there is; first of all for the head
-        self.body = SentBody(lambda sent: call.part({"sent": sent})) if streamed else None
+        self.body = SentBody(self._sent) if streamed else None
+        self._told = 0  # bytes of it that are recorded
 
     async def connect(self, original: Original, connector: Any, request: ClientRequest, traces: Any, limit: Any) -> Any:
         """`BaseConnector.connect`, as part of the effect."""
@@ -87,6 +88,7 @@ class LiveExchange:
             return
         self._waiting = False
         self._inside_aiohttp = True
+        self._tell_sent()  # an answer may come before the body's end
         self._call.part(bytes(data))
 
     def settled(self) -> None:
@@ -133,7 +135,20 @@ class LiveExchange:
     def _complete(self) -> None:
         self._end("ok")
 
+    def _sent(self) -> None:
+        if self.body is not None and self.body.whole:
+            self._tell_sent()
+
+    def _tell_sent(self) -> None:
+        body = self.body
+        if body is None or self._told < 0 or (len(body.data) == self._told and not body.whole):
+            return
+        self._call.part({"sent": bytes(body.data[self._told :]), "whole": body.whole})
+        self._told = -1 if body.whole else len(body.data)
+
     def _end(self, status: str, value: Any = None) -> None:
+        if self._protocol is not None:
+            self._tell_sent()
         self._call.end(status, value)
         self._detach()
 

@@ -74,22 +74,24 @@ def _written(payload: MultipartWriter) -> bytes | None:
 
 
 class SentBody:
-    """Collects a streamed body while it is sent; `done` gets it whole."""
+    """A streamed body as far as it was sent. `told` is called when it has grown or is whole."""
 
-    __slots__ = ("_chunks", "_done")
+    __slots__ = ("_told", "data", "whole")
 
-    def __init__(self, done: Callable[[bytes], None]) -> None:
-        self._chunks: list[bytes] | None = []
-        self._done = done
+    def __init__(self, told: Callable[[], None]) -> None:
+        self.data = bytearray()
+        self.whole = False
+        self._told = told
 
     def add(self, chunk: Any) -> None:
-        if self._chunks is not None and chunk:
-            self._chunks.append(bytes(chunk))
+        if chunk and not self.whole:
+            self.data += chunk
+            self._told()
 
     def complete(self) -> None:
-        chunks, self._chunks = self._chunks, None
-        if chunks is not None:
-            self._done(b"".join(chunks))
+        if not self.whole:
+            self.whole = True
+            self._told()
 
 
 class TeedWriter(StreamWriter):  # type: ignore[misc]

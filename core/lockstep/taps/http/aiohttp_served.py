@@ -118,11 +118,13 @@ class ServedExchange:
         self._protocol: ServedHandler | None = None
         self._live: dict[str, object] = {}
         self._accepted = ""
-        self._sent: bytes | None = None
-        self._recorded_sent: bytes | None = None
+        self._recorded = bytearray()  # of a streamed body, as far as it is known
+        self._recorded_whole = False
+        self._same = 0  # bytes of it that were compared
+        self._holding = False
         self._complete = False
         self._read_on = True  # whether the recorded program wanted more than it got
-        self.body = SentBody(self._body_sent) if streamed else None
+        self.body = SentBody(self._sent) if streamed else None
 
     async def connect(self, original: Original, connector: Any, request: ClientRequest, traces: Any, limit: Any) -> Any:
         """`BaseConnector.connect` without connecting: ends as it did in the recording."""
@@ -158,11 +160,13 @@ class ServedExchange:
 
     def closed(self) -> None:
         """The program closes the connection. Diverges where it had gone on reading in the recording."""
-        if self._complete:
+        protocol = self._protocol
+        if self._complete or protocol is None or protocol.exception() is not None:
             return
         self._call.end("closed")
         session = self._session
-        if self._taking is not None and not session.stopped and not session.interrupted and not _collecting():
+        pending = self._holding or self._taking is not None
+        if pending and not session.stopped and not session.interrupted and not _collecting():
             session.diverge(
                 Code.ORDER, "the program closes an answer that it read further in the recording", call=self._call
             )  # fmt: skip
@@ -200,11 +204,14 @@ class ServedExchange:
         """Takes piece after piece at its moment and feeds it. No task: the program would see it in
         `asyncio.all_tasks()`, and the loop's end would cancel it."""
         try:
-            while (piece := self._take()) is not None:
+            while True:
+                piece = self._take()
+                if piece is None:
+                    return
                 if not self._feed(piece):
                     break
-            else:
-                return
+                if self._holding:
+                    return
         except BaseException as error:
             self._fail(error)
         _open.discard(self)
@@ -238,7 +245,9 @@ class ServedExchange:
                 lost = value["lost"]
                 protocol.connection_lost(None if lost is None else revive(lost, self._call))
             case None if isinstance(value, dict) and "sent" in value:
-                self._recorded_sent = value["sent"]  # type: ignore[assignment]
+                more: Any = value["sent"]
+                self._recorded += more
+                self._recorded_whole = value["whole"] is True
                 self._compare_sent()
             case None if isinstance(value, dict) and "offered" in value:
                 check_encoding(
@@ -276,20 +285,33 @@ class ServedExchange:
         if payload is not None and (isinstance(error, TimeoutError) or not isinstance(error, Exception)):
             set_exception(payload, error)
 
-    def _body_sent(self, body: bytes) -> None:
-        self._sent = body
+    def _sent(self) -> None:
+        held = self._holding
         try:
             self._compare_sent()
         except BaseException as error:
             self._fail(error)
+            return
+        if held and not self._holding:
+            asyncio.get_running_loop().call_soon(self._pull, context=self._context)
 
     def _compare_sent(self) -> None:
-        if self._sent is None or self._recorded_sent is None or self._sent == self._recorded_sent:
+        """Compares what is sent with what was. A file may still be read while its answer is due: the answer
+        is held until as much was sent as in the recording."""
+        body = self.body
+        if body is None:
             return
-        self._session.diverge(
-            Code.REQUEST, "another request body than recorded", call=self._call, path="body",
-            expected=self._recorded_sent, actual=self._sent,
-        )  # fmt: skip
+        recorded, now, start = self._recorded, body.data, self._same
+        both = min(len(recorded), len(now))
+        longer = self._recorded_whole and len(now) > len(recorded)
+        shorter = body.whole and len(now) < len(recorded)
+        if recorded[start:both] != now[start:both] or longer or shorter:
+            self._session.diverge(
+                Code.REQUEST, "another request body than recorded", call=self._call, path="body",
+                expected=bytes(recorded[start : start + 200]), actual=bytes(now[start : start + 200]),
+            )  # fmt: skip
+        self._same = both
+        self._holding = len(now) < len(recorded) or (self._recorded_whole and not body.whole)
 
 
 _open: set[ServedExchange] = set()
@@ -312,9 +334,9 @@ def close_served(connector: Any) -> None:
 def _acquire(connector: Any, request: ClientRequest, protocol: ServedHandler) -> None:
     """Does the connector's own bookkeeping. Limits are not applied, the record has their effect."""
     connector._acquired.add(protocol)
-    if request.proxy:
-        # Puts the Proxy-Authorization header where a program may look for it.
-        connector._update_proxy_auth_header_and_build_proxy_req(request)
+    authorize = getattr(connector, "_update_proxy_auth_header_and_build_proxy_req", None)
+    if request.proxy and authorize is not None:
+        authorize(request)  # puts the Proxy-Authorization header where a program may look for it
 
 
 def _collecting() -> bool:
