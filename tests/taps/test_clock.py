@@ -1,6 +1,7 @@
 """The clock tap: recorded programs see what they would see bare, and replays see it again."""
 
 import datetime
+import os
 import sys
 import threading
 import time
@@ -76,20 +77,29 @@ def test_the_recorded_time_zone_is_replayed_on_a_machine_with_another(commands: 
 
 
 @pytest.fixture
-def zone() -> Iterator[None]:
-    yield
+def zone() -> Iterator[Any]:
+    """Sets the process's time zone, for the test."""
+
+    def choose(name: str) -> None:
+        os.environ["TZ"] = name
+        time.tzset()
+
+    before = os.environ.get("TZ")
+    yield choose
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
     time.tzset()
 
 
-def test_a_zone_is_restored_by_name_or_else_by_offset(zone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zone_is_restored_by_name_or_else_by_offset(zone: Any) -> None:
     from lockstep.taps.clock import zone as zones
 
     stamp = 1_700_000_000
-    monkeypatch.setenv("TZ", "Asia/Kolkata")
-    time.tzset()
+    zone("Asia/Kolkata")
     kolkata = zones.facts()
-    monkeypatch.setenv("TZ", "America/New_York")
-    time.tzset()
+    zone("America/New_York")
     assert zones.restore(kolkata) == "Asia/Kolkata"
     assert (time.localtime(stamp).tm_hour, time.localtime(stamp).tm_min) == (3, 43)
     zones.undo()
@@ -289,6 +299,15 @@ def test_a_patch_on_top_of_ours_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
             assert time.time() == 5.0
         finally:
             clock.install()
+
+
+def test_a_clock_that_the_program_mocks_is_its_own(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def program() -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: 86400.0 * 365.5)
+            return time.time(), datetime.date.today(), lanes.lane().reads
+
+    assert session.same(program) == (31_579_200.0, datetime.date(1971, 1, 1), {})
 
 
 def test_an_interrupted_recording_ends_in_a_cut(session: Any) -> None:

@@ -87,7 +87,7 @@ def _install_dates(module: ModuleType | None) -> None:
         return
     from lockstep.taps.clock import dates
 
-    dates.install()
+    dates.install(_taps["time"])
 
 
 def start(session: Any, facts: dict[str, Any] | None = None) -> dict[str, Any]:

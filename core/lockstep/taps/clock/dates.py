@@ -66,8 +66,9 @@ def utcnow(cls: type[module.datetime]) -> module.datetime:
 
 
 def today(cls: type[module.date]) -> module.date:
-    lane = current()
-    if lane is None:
+    lane = None if active.session is None else current()
+    # C asks `time.time` by its name: what the program has put there (a mock) is the program's own.
+    if lane is None or time.time is not _tapped_time:
         return _today.__get__(None, cls)()  # type: ignore[no-any-return]
     # What C does, through a subclass's own fromtimestamp; datetime inherits it.
     source = "datetime.today" if issubclass(cls, _datetime) else "date.today"
@@ -80,10 +81,13 @@ _ENTRIES = (
     (_date, "today", today, _today),
 )
 _installed: dict[tuple[type, str], Any] = {}
+_tapped_time: Any = None
 
 
-def install() -> None:
-    """Puts ours into the types' dicts; does nothing where they are there."""
+def install(tapped_time: Any) -> None:
+    """Puts ours into the types' dicts; does nothing where they are there. `tapped_time` stands for `time.time`."""
+    global _tapped_time
+    _tapped_time = tapped_time
     for owner, name, ours, theirs in _ENTRIES:
         if (owner, name) in _installed:
             continue
