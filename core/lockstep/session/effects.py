@@ -7,8 +7,10 @@ from hashlib import blake2b
 from typing import Any
 
 from lockstep.errors import Code
+from lockstep.errors import Code
 from lockstep.log import canonical
 from lockstep.log.model import Kind, Status, Value
+from lockstep.log.store import UNSTORABLE
 from lockstep.session import exceptions, reads, sites
 from lockstep.session.call import Piece
 from lockstep.session.gate import Stopped
@@ -288,7 +290,7 @@ class ServedCall:
 
     def _hand(self, seq: int, event: Any) -> Piece:
         if event.kind is Kind.PART:
-            value = self.session.tape.body(seq)
+            value = self._stored(seq)
             if self._handed is not None:
                 self._handed.add(value)
             return Piece(value)
@@ -299,6 +301,14 @@ class ServedCall:
         if recorded is not None and recorded.output:
             self.session.replay_output(recorded)
         return Piece(value, status)
+
+    def _stored(self, seq: int) -> Value:
+        value: Value = self.session.tape.body(seq)
+        if isinstance(value, dict) and UNSTORABLE in value:
+            self.session.diverge(
+                Code.UNSERVABLE, f"this answer could not be stored: {value[UNSTORABLE]!s}", call=self
+            )  # fmt: skip
+        return value
 
     def _finish(self, status: Status, value: Value) -> None:
         if not self._closed and self._handed is not None:

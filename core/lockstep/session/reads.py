@@ -180,7 +180,7 @@ class _Recorded:
 class _Served:
     """Hands recorded values out in order."""
 
-    __slots__ = ("_chunks", "_counted", "_given", "_left", "lane", "last", "name")
+    __slots__ = ("_chunks", "_counted", "_ended", "_given", "_left", "lane", "last", "name")
 
     def __init__(self, lane: Lane, name: str, counted: bool, chunks: Iterator[list[int]]) -> None:
         self.lane = lane
@@ -188,6 +188,7 @@ class _Served:
         self.last: int | None = None
         self._counted = counted
         self._chunks = chunks
+        self._ended: int | None = None  # how far the real clock was ahead when the recorded values ended
         self._given = 0  # values of the chunks before the one in hand
         self._left: list[int] = []  # of the chunk in hand, last first
 
@@ -211,10 +212,15 @@ class _Served:
         return self._stale(real)
 
     def _stale(self, real: Callable[[], int]) -> int:
-        # One log line more than recorded: it gets the newest reading that there is, and disturbs nothing.
-        if self.last is None:
-            self.last = getattr(self.lane.taps.get(self.name.removeprefix(SOFT)), "last", None)
-        return real() if self.last is None else self.last
+        # One log line more than recorded. Its clock goes on from the newest reading that there is, as fast
+        # as the real one: standing still, it would be waited on for ever.
+        now = real()
+        if self._ended is None:
+            near = self.last
+            if near is None:
+                near = getattr(self.lane.taps.get(self.name.removeprefix(SOFT)), "last", None)
+            self._ended = 0 if near is None else now - near
+        return now - self._ended
 
 
 class _Drawn:

@@ -49,6 +49,7 @@ class Recording(Session):
 
     def cause(self, lane: Lane, what: str, number: int | str, tick: int = -1) -> None:
         """Something outside moved the program now: a timer fired, a sleep or a timed wait ran out."""
+        reads.flush(lane)
         self.emit(Kind.CAUSE, lane.name, self.position(), what=what, name=str(number), tick=tick)
 
     def step(self, name: str, state: Value) -> None:
@@ -70,6 +71,7 @@ class Recording(Session):
             lane = lanes.lane()
             if effect is None:
                 self._channel(lane, channel).write(data)
+                reads.flush(lane)  # what decided it comes before it, also where a kill comes next
             of = effect.pos if effect is not None else 0
             self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, of=of, body=data)
         except Exception as error:

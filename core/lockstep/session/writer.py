@@ -12,6 +12,7 @@ ends there: the run stays as it was, cut off, rather than becoming a record with
 from __future__ import annotations
 
 import _thread
+import os
 from _queue import Empty, SimpleQueue
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -74,12 +75,15 @@ class Writer:
         self._broken = False  # recording was given up
         self._closed = False  # the stream is closed
         self._running = False
+        self._paused = False  # after a fork, until something is put
         self._begin()
 
     def put(self, event: Event) -> None:
         """Hands over an event, whose body must not be changed any more. Never blocks for long, never raises."""
         if self._ended:
             return
+        if self._paused:
+            self._resume()
         if self._queue.qsize() < SHALLOW:
             self._queue.put(event)
         else:
@@ -103,25 +107,34 @@ class Writer:
         """Drains, and ends the thread: a forked child inherits neither it nor what it holds, and CPython warns
         about forking a process with threads."""
         if self._running:
+            threads = _os_threads()
             mark = _Mark(_PAUSE, FORK_WAIT)
-            if not self._send(mark, FORK_WAIT):
+            if self._send(mark, FORK_WAIT):
+                _wait_until_gone(threads)
+            else:
                 with self._guard:
                     mark.errand = _FLUSH  # the store is stuck: the fork cannot wait, and the thread stays
         # Nobody may be inside SQLite while the process forks: its locks would stay locked in the child.
         self._forking = self._draining.acquire(timeout=FORK_WAIT)
 
     def after_in_parent(self) -> None:
-        """Goes on; what was put meanwhile has queued."""
-        if not self._closed:
-            self._begin()
+        """Goes on; what was put meanwhile has queued. The thread begins with the next event: CPython 3.13 looks
+        for threads after these hooks, and warns of them."""
+        self._paused = not self._closed and not self._running
         if self._forking:
             self._forking = False
             self._draining.release()
 
+    def _resume(self) -> None:
+        with self._guard:
+            paused, self._paused = self._paused, False
+        if paused:
+            self._begin()
+
     def after_in_child(self) -> None:
         """This writer is the parent's: it accepts nothing here, and its connection is neither used nor closed."""
         self._ended = self._closed = True
-        self._running = False
+        self._running = self._paused = False
         self._queue = SimpleQueue()
         self._draining = _allocate()
         self._guard = _allocate()
@@ -149,6 +162,8 @@ class Writer:
             self._drain()
 
     def _send(self, mark: _Mark, timeout: float) -> bool:
+        if self._paused:
+            self._resume()
         self._queue.put(mark)
         if not self._running:
             self._drain()
@@ -264,6 +279,20 @@ class Writer:
         if where not in self._told:
             self._told.add(where)
             self._fault(where, error)
+
+
+def _os_threads() -> int:
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 0
+
+
+def _wait_until_gone(before: int) -> None:
+    # A thread says that it is done a little before the system has ended it, and CPython asks the system.
+    deadline = untapped.monotonic() + 0.02
+    while before and _os_threads() >= before and untapped.monotonic() < deadline:
+        untapped.sleep(0.0001)
 
 
 def _ending(finish: Event | None) -> tuple[RunState | None, int]:
