@@ -228,7 +228,7 @@ def test_more_log_lines_than_recorded_are_no_divergence(session: Any) -> None:
     report = session.replay(lambda: program(4))
     assert report.identical
     assert session.result[:2] == recorded
-    assert session.result[2:] == [recorded[1]] * 2
+    assert recorded[1] <= session.result[2] <= session.result[3] < recorded[1] + 60
     assert session.replay(lambda: program(1)).identical
 
 

@@ -37,23 +37,33 @@ WAITING = (
     "threading",
 )
 
+# Tried with langsmith 0.15, opentelemetry-sdk 1.45, posthog 7.91 and sentry-sdk 2.75.
 SOFT = (
     "langsmith._internal._background_thread",
     "langsmith.client",
-    "langsmith.run_helpers",
-    "langsmith.run_trees",
     "logging",
     "logging.handlers",
     "opentelemetry.sdk._logs._internal",
-    "opentelemetry.sdk._logs._internal.export",
     "opentelemetry.sdk._shared_internal",
+    "opentelemetry.sdk.metrics._internal",
+    "opentelemetry.sdk.metrics._internal._view_instrument_match",
     "opentelemetry.sdk.metrics._internal.export",
+    "opentelemetry.sdk.metrics._internal.instrument",
     "opentelemetry.sdk.metrics._internal.measurement_consumer",
+    "opentelemetry.sdk.metrics._internal.metric_reader_storage",
     "opentelemetry.sdk.trace",
-    "opentelemetry.sdk.trace.export",
+    "posthog.bucketed_rate_limiter",
+    "posthog.capture_v1",
     "posthog.client",
     "posthog.consumer",
+    "posthog.metrics_capture",
+    "posthog.request",
+    "posthog.tracing._export",
+    "posthog.tracing._pipeline",
+    "posthog.tracing._span",
     "posthog.utils",
+    "sentry_sdk._queue",
+    "sentry_sdk._span_batcher",
 )
 
 _clocks: dict[str, dict[int, tuple[Any, Any]]] = {}
