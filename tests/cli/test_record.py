@@ -180,7 +180,7 @@ def test_a_forked_child_does_not_write_its_parents_run(lockstep, program) -> Non
     program(
         "import os, sys, time\n"
         "pid = os.fork()\n"
-        "print('child' if pid == 0 else 'parent', time.time() > 0, flush=True)\n"
+        "sys.stdout.write(('child' if pid == 0 else 'parent') + f' {time.time() > 0}\\n'); sys.stdout.flush()\n"
         "if pid == 0: sys.exit(0)\n"
         "os.waitpid(pid, 0)\n"
     )

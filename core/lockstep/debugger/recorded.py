@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lockstep.debugger import ending
-from lockstep.launch.outcome import Outcome
+from lockstep.launch.outcome import Outcome, coverage
 from lockstep.log.model import RunState
 from lockstep.log.store import open_store
 from lockstep.session.report import Coverage
@@ -35,14 +35,9 @@ def close(store: str, outcome: Outcome) -> Recorded:
     """
     report = outcome.report
     faults = tuple(report.faults if report is not None else ()) + ((outcome.fault,) if outcome.fault else ())
-    covered = tuple(report.coverage) if report is not None else ()
-    noted = {found.detail for found in covered if found.source == CHILD}
-    late = tuple(
-        Coverage(CHILD, "not covered", outcome.uncovered.count(executable), executable)
-        for executable in sorted(set(outcome.uncovered) - noted)
-    )
+    covered = coverage(outcome)
     if not outcome.run:
-        return Recorded("", "", RunState.INTERRUPTED, outcome.status, 0, 0, {}, 0.0, "", late, faults)
+        return Recorded("", "", RunState.INTERRUPTED, outcome.status, 0, 0, {}, 0.0, "", covered, faults)
     opened = open_store(store)
     try:
         ending.write(opened, outcome.run, outcome.status)
@@ -59,9 +54,7 @@ def close(store: str, outcome: Outcome) -> Recorded:
         counts=report.counts if report is not None else {},
         seconds=report.seconds if report is not None else 0.0,
         digest=report.digest if report is not None else "",
-        coverage=covered + late,
+        coverage=covered,
         faults=faults,
     )
 
-
-CHILD = "child process"  # as `bootstrap` names it in the session's notes

@@ -11,7 +11,7 @@ import msgspec
 from lockstep import launch
 from lockstep.debugger import ending, words
 from lockstep.errors import Code, Difference, TargetError
-from lockstep.launch.outcome import Outcome
+from lockstep.launch.outcome import Outcome, coverage
 from lockstep.log.store import RunReader, open_store
 from lockstep.session.report import Coverage
 
@@ -130,9 +130,13 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
             expected=words.ended(told.exit),
             actual=words.ended(outcome.status),
         )
+    covered = coverage(outcome)
     return Replayed(
         run=run,
-        identical=difference is None and report is not None and report.identical,
+        identical=difference is None
+        and report is not None
+        and report.identical
+        and not words.uncovered(covered),
         cut=report is not None and report.cut,
         difference=difference,
         steps=report.steps if report is not None else 0,
@@ -142,7 +146,7 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
         exit=outcome.status,
         recorded_exit=told.exit,
         command=command,
-        coverage=report.coverage if report is not None else (),
+        coverage=covered,
         faults=report.faults if report is not None else (),
     )
 

@@ -22,6 +22,9 @@ SERVER = "server"  # one of multiprocessing's own processes: runs none of the pr
 EARLIER = "earlier"  # runs before the image that is recorded, see `bootstrap`
 FOREIGN = "foreign"  # its interpreter cannot import lockstep
 
+# What a session's notes call a Python process that was started but not recorded.
+CHILD_PROCESS = "child process"
+
 
 def make() -> str:
     """Makes the directory, for this user only."""

@@ -8,7 +8,7 @@ import msgspec
 
 from lockstep.errors import Code, LockstepError, StoreError, TargetError
 from lockstep.launch import meeting
-from lockstep.session.report import Report
+from lockstep.session.report import Coverage, Report
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -26,6 +26,17 @@ class Outcome(msgspec.Struct, frozen=True):
     error: LockstepError | None = None
     fault: str = ""
     uncovered: tuple[str, ...] = ()
+
+
+def coverage(outcome: Outcome) -> tuple[Coverage, ...]:
+    """What was covered and what was not, as the recorded process knew it and as the supervisor saw after it."""
+    known = outcome.report.coverage if outcome.report is not None else ()
+    noted = {entry.detail for entry in known if entry.source == meeting.CHILD_PROCESS}
+    late = (
+        Coverage(meeting.CHILD_PROCESS, "not covered", outcome.uncovered.count(executable), executable)
+        for executable in sorted(set(outcome.uncovered) - noted)
+    )
+    return (*known, *late)
 
 
 def read(place: str, command: Sequence[str], mode: str, status: int) -> Outcome:

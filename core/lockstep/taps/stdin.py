@@ -113,9 +113,9 @@ def _asking(prompt: object = "", /) -> Any:
     if call.live:
         return _live(call, lambda: _input(prompt), lambda got: got)
     answer = _served(call)
-    # Shown as it stood on the recorded terminal; the line editor's echo was no output of the program.
-    if session.printer is not None:
-        session.printer("stdout", f"{prompt}{answer}\n")
+    # Shown as it stood on the recorded terminal, where the line editor wrote it and not the program.
+    if sys.stderr is not None:
+        sys.stderr.write(f"{prompt}{answer}\n")
     return answer
 
 
