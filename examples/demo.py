@@ -79,9 +79,12 @@ def run(*command: str, status: int = 0, find: Sequence[str] = ()) -> str:
     in `find`. Returns its stdout."""
     print(f"\n{BOLD}$ {' '.join(command)}{PLAIN}", flush=True)
     said = ""
+    # Lockstep's words go straight to the terminal, where they can show progress, unless they are to be read here.
     with (
         tempfile.TemporaryFile("w+") as report,
-        subprocess.Popen(command, cwd=AGENT, stdout=subprocess.PIPE, stderr=report, text=True) as process,
+        subprocess.Popen(
+            command, cwd=AGENT, stdout=subprocess.PIPE, stderr=report if find else None, text=True
+        ) as process,
     ):
         assert process.stdout is not None
         for line in process.stdout:
