@@ -10,7 +10,6 @@ is left alone and named. Tried with aiohttp 3.11 to 3.14.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Generator
 from types import ModuleType
@@ -185,7 +184,7 @@ def _connect(original: Original) -> Original:
             return original(self, req, traces, timeout)
         return exchange.connect(original, self, req, traces, timeout)
 
-    return inspect.markcoroutinefunction(connect)
+    return _coroutine_function(connect)
 
 
 def _send(original: Original) -> Original:
@@ -196,7 +195,14 @@ def _send(original: Original) -> Original:
             return original(self, conn)
         return exchange.send(original, self, conn)
 
-    return inspect.markcoroutinefunction(send)
+    return _coroutine_function(send)
+
+
+def _coroutine_function(function: Original) -> Original:
+    # Here, since it costs at every program's start and aiohttp imports it anyway.
+    from inspect import markcoroutinefunction
+
+    return markcoroutinefunction(function)
 
 
 def _data_received(original: Original) -> Original:
@@ -273,6 +279,9 @@ class _Closing:
         self._session = session
         self._connector = connector
         self._waiter = waiter  # warns, if nobody awaits it
+        if not session.recording:
+            # There is nothing to wait for, and even that suspends: when the program goes on is recorded.
+            waiter.__await__()
 
     def __await__(self) -> Generator[Any, Any, None]:
         return close_pool(self._session, self._done, self._connector).__await__()
@@ -280,9 +289,6 @@ class _Closing:
     async def _done(self, _: Any) -> None:
         if self._session.recording:
             await self._waiter
-        else:
-            # There is nothing to wait for, and even that suspends: when the program goes on is recorded.
-            self._waiter.__await__()
 
 
 def _connector_closed(original: Original) -> Original:

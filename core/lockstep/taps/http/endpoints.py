@@ -9,7 +9,6 @@ the provider's SDK sends, or the keys of the body.
 from __future__ import annotations
 
 import re
-import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -228,7 +227,11 @@ def describe(url: str, body: bytes | None) -> str:
     path = url.partition("?")[0].partition("://")[2] or url
     # Bedrock's ids are percent-encoded, and an ARN has colons and slashes of its own
     found = _IN_URL.search(path)
-    return urllib.parse.unquote(found[1]) if found else ""
+    if found is None:
+        return ""
+    from urllib.parse import unquote  # only where something is shown
+
+    return unquote(found[1])
 
 
 class _Tools(msgspec.Struct):
