@@ -24,7 +24,7 @@ def runs(*, store: str | None, as_json: bool, debug: bool) -> None:
         elif not found:
             terminal.say(f"no runs in {safe(opened.path)}. Record one: lockstep record -- python your_agent.py")
         else:
-            terminal.table(render_log.RUN_COLUMNS, render_log.run_rows(found), flexible=render_log.RUN_FLEXIBLE)
+            terminal.table(render_log.RUN_COLUMNS, render_log.run_rows(found))
 
 
 def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: bool) -> None:

@@ -70,7 +70,7 @@ def table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Piece]], *
         widths[flexible] = max(8, widths[flexible] - max(0, over))
     fitted = [[_fit(cell, widths[index], index == flexible) for index, cell in enumerate(row)] for row in rows]
     if available and coloured(stream):
-        _rich_table(columns, fitted)
+        _rich_table(columns, fitted, max(available, sum(widths) + 2 * len(widths)))
         return
     if any(heading for heading, _ in columns):
         say(_aligned([heading for heading, _ in columns], columns, widths), to=stream)
@@ -96,7 +96,7 @@ def _aligned(row: Sequence[Piece], columns: Sequence[tuple[str, str]], widths: S
     return line
 
 
-def _rich_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Piece]]) -> None:
+def _rich_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Piece]], room: int) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -107,7 +107,8 @@ def _rich_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Piec
         shown.add_column(Text(heading), justify="right" if side == "right" else "left", no_wrap=True)
     for row in rows:
         shown.add_row(*(Text(cell) if isinstance(cell, str) else Text(cell[0], _STYLES[cell[1]]) for cell in row))
-    Console(file=sys.stdout, highlight=False, markup=False, emoji=False).print(shown, soft_wrap=False)
+    # What does not give way may stand out of a narrow terminal: an address that was cut is of no use.
+    Console(file=sys.stdout, width=room, highlight=False, markup=False, emoji=False).print(shown, crop=False)
 
 
 def emit(value: Any) -> None:

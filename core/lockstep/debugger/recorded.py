@@ -57,4 +57,3 @@ def close(store: str, outcome: Outcome) -> Recorded:
         coverage=covered,
         faults=faults,
     )
-

@@ -115,7 +115,8 @@ def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) ->
     if difference.expected or difference.actual:
         lines.append([("    recorded   ", "dim"), _value(difference.expected)])
         lines.append([("    now        ", "dim"), _value(difference.actual)])
-    for index, near in enumerate(difference.nearest[:3]):
+    # Where one field differs, the recorded call is the nearest, and has been shown.
+    for index, near in enumerate(() if difference.path else difference.nearest[:3]):
         lines.append([("    nearest    " if index == 0 else "               ", "dim"), cut(safe(near), _WIDE)])
     if difference.same_until is not None:
         same = difference.same_until
@@ -161,7 +162,8 @@ def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str
         count = words.number(verdict.replays, "replay")
         lines.append([
             ("✓ ", "good"), ("identical", "good"),
-            f"   {count}  digest {words.digest(verdict.digests[0])}  0 live calls  {words.duration(verdict.seconds)}",
+            f"   {count}  digest {words.digest(verdict.digests[0])}  "
+            f"{words.number(verdict.live_calls, 'live call')}  {words.duration(verdict.seconds)}",
         ])  # fmt: skip
         return lines
     lines.append([f"  replay {verdict.replays} of {verdict.times} was not the same run:"])

@@ -33,7 +33,6 @@ RUN_COLUMNS = (
     ("WHEN", "left"),
     ("SIZE", "right"),
 )
-RUN_FLEXIBLE = 0
 
 
 def run_rows(found: Sequence[listing.Run]) -> list[list[Piece]]:
@@ -148,16 +147,16 @@ def _tokens(conversation: Conversation | None) -> str:
 
 def arguments(request: Any) -> str:
     """A tool's arguments as they stand in a call."""
-    if not isinstance(request, dict):
-        return "" if request is None else _compact(request)
-    args, kwargs = request.get("args"), request.get("kwargs")
-    if args is None and kwargs is None:
-        named = request.get("arguments", {key: value for key, value in request.items() if key != "class"})
-        args, kwargs = ([], named) if isinstance(named, dict) else ([named], {})
-    shown = [_compact(value) for value in args] if isinstance(args, list) else []
-    if isinstance(kwargs, dict):
-        shown += [f"{key}={_compact(value)}" for key, value in kwargs.items()]
-    return ", ".join(shown)
+    given = _bare(request)
+    if isinstance(given, dict):
+        return ", ".join(f"{key}={_compact(value)}" for key, value in given.items())
+    return "" if given is None else _compact(given)
+
+
+def _bare(request: Any) -> Any:
+    """A tool's arguments without the frame in which they are stored, see `lockstep.tools`."""
+    framed = isinstance(request, dict) and set(request) == {"arguments", "class"}
+    return request["arguments"] if framed else request
 
 
 def _concurrent(effects: Sequence[Effect | None]) -> list[str]:
@@ -232,13 +231,6 @@ def shown(found: listing.Shown, conversation: Conversation | None, width: int) -
             f"  {row.kind} {safe(row.name)}  {row.effect_class}  lane {safe(row.lane)}",
         ])  # fmt: skip
     return lines
-
-
-def _bare(request: Any) -> Any:
-    """A tool's arguments without the frame in which they are stored."""
-    if isinstance(request, dict) and set(request) <= {"args", "kwargs", "class"} and "kwargs" in request:
-        return {**{str(index): value for index, value in enumerate(request.get("args") or ())}, **request["kwargs"]}
-    return request
 
 
 def _message(message: Message, width: int) -> list[Line]:

@@ -133,10 +133,7 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
     covered = coverage(outcome)
     return Replayed(
         run=run,
-        identical=difference is None
-        and report is not None
-        and report.identical
-        and not words.uncovered(covered),
+        identical=difference is None and report is not None and report.identical and not words.uncovered(covered),
         cut=report is not None and report.cut,
         difference=difference,
         steps=report.steps if report is not None else 0,

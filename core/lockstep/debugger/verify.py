@@ -34,6 +34,7 @@ class Verified(msgspec.Struct, frozen=True):
     times: int
     replays: int
     digests: tuple[str, ...]
+    live_calls: int
     difference: Difference | None = msgspec.field(name="divergence")
     seconds: float
 
@@ -70,6 +71,7 @@ def judge(checked: Checked, done: Sequence[Replayed], times: int) -> Verified:
         times=times,
         replays=len(done),
         digests=digests,
+        live_calls=sum(one.live_calls for one in done),
         difference=next((one.difference for one in done if one.difference is not None), None),
         seconds=sum(one.seconds for one in done),
     )
