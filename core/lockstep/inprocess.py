@@ -204,7 +204,8 @@ def _data(result: Any) -> Value:
     try:
         return snapshot.to_key(snapshot.to_value(result))
     except LockstepError:
-        return UNKNOWN
+        unknown: Value = UNKNOWN
+        return unknown
 
 
 def _path(store: Store) -> str | None:

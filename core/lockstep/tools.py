@@ -6,7 +6,7 @@ Both do nothing without a session.
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, Literal, cast, overload
 
 from lockstep.errors import Code, LockstepError
@@ -92,7 +92,9 @@ def _kept(call: Any, name: str, value: Any) -> Value:
 
 def _given(call: Any, name: str, value: Value) -> Any:
     if isinstance(value, dict) and value.get("$") == "unstorable":
-        call.session.diverge(Code.UNSERVABLE, f"the result of {name} could not be recorded: {value.get('why')}", call=call)
+        call.session.diverge(
+            Code.UNSERVABLE, f"the result of {name} could not be recorded: {value.get('why')!s}", call=call
+        )
     try:
         return snapshot.from_value(value)
     except LockstepError as error:
@@ -166,7 +168,7 @@ def _coroutine(function: Any, about: _Tool) -> Any:
 
 
 def _generator(function: Any, about: _Tool) -> Any:
-    def run(*args: Any, **kwargs: Any) -> Iterator[Any]:
+    def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         session = current.session
         if session is None:
             return (yield from function(*args, **kwargs))

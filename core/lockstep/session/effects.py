@@ -7,7 +7,6 @@ from hashlib import blake2b
 from typing import Any
 
 from lockstep.errors import Code
-from lockstep.errors import Code
 from lockstep.log import canonical
 from lockstep.log.model import Kind, Status, Value
 from lockstep.log.store import UNSTORABLE
@@ -23,7 +22,7 @@ class Handed:
     """What one effect handed to the program so far, as a digest. Pieces of bytes are one text: how a
     network cut them up is not part of it."""
 
-    __slots__ = ("key", "pos", "_hash")
+    __slots__ = ("_hash", "key", "pos")
 
     def __init__(self, key: bytes, pos: int) -> None:
         self.key = key
@@ -196,33 +195,33 @@ class ServedCall:
 
     live = False
     nested = False
-    __slots__ = ("_closed", "_handed", "_index", "_kind", "_recorded", "lane", "name", "pos", "session")
+    __slots__ = ("_closed", "_handed", "_index", "kind", "lane", "name", "pos", "recorded", "session")
 
     def __init__(self, session: Any, lane: Lane, kind: str) -> None:
         self.session = session
         self.lane = lane
         self.name = ""
         self.pos = 0
-        self._kind = kind
-        self._recorded: Recorded | None = None
+        self.kind = kind
+        self.recorded: Recorded | None = None
         self._handed: Handed | None = None
         self._index = 0
         self._closed = False
 
     def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
         if kind is not None:
-            self._kind = kind
+            self.kind = kind
         self.name = name
-        digest = canonical.key(self._kind, name, key)
+        digest = canonical.key(self.kind, name, key)
         # None: past the cut of an interrupted recording, where nothing will ever be handed out.
-        recorded = self.session.match(self.lane, self._kind, name, digest, request)
-        self._recorded = recorded
+        recorded = self.session.match(self.lane, self.kind, name, digest, request)
+        self.recorded = recorded
         if recorded is None:
             return
         self.pos = recorded.begin.pos
         self._handed = Handed(digest, self.pos)
         self.session.log_of(self.lane).append(self._handed)
-        self.session.count(self._kind)
+        self.session.count(self.kind)
         self._wait(recorded.slot)
 
     def inside(self) -> _Within:
@@ -273,11 +272,11 @@ class ServedCall:
         # The recording has nothing more of this answer, and no end of it either.
         if not self.session.interrupted and self.lane.strand is self.session.root and self._index:
             return Piece(None, Status.CLOSED)
-        self.session.never(self.lane, self._kind)
+        self.session.never(self.lane, self.kind)
         raise AssertionError("unreachable")
 
     def _next(self) -> tuple[int, Any, Slot | None] | None:
-        recorded = self._recorded
+        recorded = self.recorded
         if recorded is None:
             return None
         if self._index < len(recorded.pieces):
@@ -297,7 +296,7 @@ class ServedCall:
         status = Status(event.what)
         value = self.session.tape.body(seq) if status is not Status.CANCELLED else None
         self._finish(status, value)
-        recorded = self._recorded
+        recorded = self.recorded
         if recorded is not None and recorded.output:
             self.session.replay_output(recorded)
         return Piece(value, status)

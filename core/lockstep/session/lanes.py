@@ -28,7 +28,19 @@ class Lane:
     taps    what the clock and entropy taps keep for the lane, by source (`lockstep.session.reads`)
     """
 
-    __slots__ = ("_children", "counts", "loop", "name", "number", "parent", "session", "state", "strand", "taps", "thread")
+    __slots__ = (
+        "_children",
+        "counts",
+        "loop",
+        "name",
+        "number",
+        "parent",
+        "session",
+        "state",
+        "strand",
+        "taps",
+        "thread",
+    )
 
     def __init__(self, session: Any, name: str, parent: Lane | None, strand: Lane | None) -> None:
         self.session = session
@@ -122,8 +134,9 @@ def own() -> Lane:
     """The lane of this OS thread or work item, whatever task runs in it. Needs a session."""
     found = strand.item or strand.lane
     session = _current.session
+    assert session is not None
     if found is None or found.session is not session:
-        found = strand.lane = session.adopt()  # type: ignore[union-attr]
+        found = strand.lane = session.adopt()
     return found
 
 
@@ -133,7 +146,7 @@ def lane() -> Lane:
     if var is None or var.session is not _current.session:
         return own()
     if isinstance(var, Sent):
-        begun: Lane = var.session.new_lane(var.name, var.parent, own())
+        begun: Lane = var.parent.session.new_lane(var.name, var.parent, own())
         LANE.set(begun)
         return begun
     if var.strand.thread == get_ident():
@@ -156,8 +169,8 @@ def current() -> Lane | None:
     session = _current.session
     if session is None or _get_inside() is not None:
         return None
-    found: Lane | None = _get_lane()
-    if found is None:
+    sent = _get_lane()
+    if sent is None:
         here: dict[str, Lane | None] = strand.__dict__
         found = here.get("item")
         if found is None:
@@ -167,9 +180,9 @@ def current() -> Lane | None:
         if found is None or found.session is not session:
             return lane()
         return found
-    if found.session is not session or found.strand.thread != get_ident():
+    if isinstance(sent, Sent) or sent.session is not session or sent.strand.thread != get_ident():
         return lane()
-    return found
+    return sent
 
 
 def ours[**P, T](function: Callable[P, T]) -> Callable[P, T]:

@@ -5,7 +5,7 @@ Compared as text, whatever the pieces it is written in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 from lockstep.log.model import Value
@@ -18,7 +18,7 @@ def _bytes(data: Value) -> bytes:
 class Printed:
     """One channel of one lane. `expected` fetches the recorded pieces (replay), None while recording."""
 
-    def __init__(self, expected: list[Callable[[], Value]] | None, open_end: bool = False) -> None:
+    def __init__(self, expected: Sequence[Callable[[], Value]] | None, open_end: bool = False) -> None:
         self._expected = expected
         self._open_end = open_end  # an interrupted recording: more may follow than was stored
         self._next = 0
@@ -42,7 +42,9 @@ class Printed:
         # The recorded line to its end, so that the report can show both whole.
         while b"\n" not in self._buffer and len(self._buffer) < 1000 and self._more():
             pass
-        same = next((i for i, (a, b) in enumerate(zip(expected, raw, strict=False)) if a != b), min(len(expected), len(raw)))
+        same = next(
+            (i for i, (a, b) in enumerate(zip(expected, raw, strict=False)) if a != b), min(len(expected), len(raw))
+        )
         line = (self.line + raw[:same]).rpartition(b"\n")[2]
         recorded = line + self._buffer[same:].partition(b"\n")[0]
         now = line + raw[same:].partition(b"\n")[0]

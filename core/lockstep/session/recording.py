@@ -88,6 +88,7 @@ class Recording(Session):
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Waits until everything recorded so far is acknowledged by the store."""
+        reads.flush_all(self)
         return self.writer.flush(timeout)
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:

@@ -8,19 +8,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NoReturn
 
 from lockstep.errors import Code, Cut, Difference, Divergence
 from lockstep.log import canonical
-from lockstep.log.model import Kind, Status, Value
-from lockstep.session import current, difference, engine, lanes, reads, sites
+from lockstep.log.model import Kind, Value
+from lockstep.session import current, engine, findings, lanes, sites
 from lockstep.session.effects import Handed, ServedCall
 from lockstep.session.gate import Gate, Stopped
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed
 from lockstep.session.report import Report
 from lockstep.session.surface import UNKNOWN, Session, ending
-from lockstep.session.tape import LaneTape, Recorded, Slot, Tape
+from lockstep.session.tape import Recorded, Slot, Tape
 from lockstep.session.turns import Turns
 
 _sleep = time.sleep  # before the taps
@@ -67,12 +68,16 @@ class Replaying(Session):
         decision = engine.match(lane.state, key, self.interrupted)
         if isinstance(decision, engine.Beyond):
             return None
+        asked = {"lane": lane.name, "kind": kind, "name": name, "source": sites.site(2)}
         if isinstance(decision, engine.Diverge):
-            self._unmatched(lane, kind, name, request, decision)
+            self._stop_at(findings.unmatched(self.tape, lane.state, asked, request, decision))
+            self.raise_latched()
         recorded = decision.effect
         if recorded.begin.kind is Kind.BEGIN:
-            expected = self.tape.request(recorded).get("reads", {})
-            self._compare_reads(lane, expected if isinstance(expected, dict) else {}, kind, name)
+            found = findings.miscounted(self.tape, recorded, lane.reads, asked)
+            if found is not None:
+                self._stop_at(found)
+                self.raise_latched()
         return recorded
 
     def cause(self, lane: Lane | None, what: str, number: int | str) -> Slot | None:
@@ -110,7 +115,9 @@ class Replaying(Session):
         if self.interrupted:
             self.cut_here()
         if lane.strand is self.root:
-            self.diverge(Code.EXTRA, f"the recorded program never waited here ({what})", lane=lane, kind=what, name=what)
+            self.diverge(
+                Code.EXTRA, f"the recorded program never waited here ({what})", lane=lane, kind=what, name=what
+            )
         self.gate.wait_stop()
         self.raise_latched()
 
@@ -147,8 +154,7 @@ class Replaying(Session):
     def _channel(self, lane: Lane, channel: str) -> Printed:
         found = self._printed.get((lane.name, channel))
         if found is None:
-            body = self.tape.body
-            pieces = [lambda seq=seq: body(seq) for seq in lane.state.output.get(channel, [])]
+            pieces = [partial(self.tape.body, seq) for seq in lane.state.output.get(channel, [])]
             found = self._printed[(lane.name, channel)] = Printed(pieces, self.interrupted)
         return found
 
@@ -162,28 +168,30 @@ class Replaying(Session):
     # The latch.
 
     def latch(self, code: Code, reason: str, **about: Any) -> None:
+        call, lane = about.pop("call", None), about.pop("lane", None)
+        if call is not None:
+            about.setdefault("kind", call.kind)
+            about.setdefault("name", call.name)
+            about.setdefault("at", call.recorded or sys.maxsize)
+            lane = lane or call.lane
+        if lane is None:
+            lane = lanes.lane()
+        if "at" not in about and isinstance(lane, Lane) and lane.state.cursor < len(lane.state.effects):
+            about["at"] = lane.state.effects[lane.state.cursor].begin.pos
+        about.setdefault("source", sites.site(2))
+        name = lane.name if isinstance(lane, Lane) else str(lane)
+        self._stop_at(findings.finding(self.tape, code, reason, lane=name, **about))
+
+    def missing(self, head: Slot | None) -> None:
+        """Latches that nothing can move the program but what is recorded at `head`, which nobody asked for."""
+        self._stop_at(findings.missing(self.tape, head))
+
+    def _stop_at(self, found: Difference) -> None:
+        """The first difference wins."""
         with self._lock:
             if self._first is not None or self._cut:
                 return
-            lane = about.get("lane")
-            call = about.get("call")
-            if lane is None:
-                lane = call.lane if call is not None else None
-            step = about.get("step", self._step_now(lane))
-            self._first = Difference(
-                code=code,
-                reason=reason,
-                step=step,
-                lane=lane.name if isinstance(lane, Lane) else (lane or lanes.lane().name),
-                kind=about.get("kind") or (call._kind if call is not None else ""),
-                name=about.get("name") or (call.name if call is not None else ""),
-                source=about.get("source") or sites.site(2),
-                path=about.get("path", ""),
-                expected=difference.cut(str(about.get("expected", ""))),
-                actual=difference.cut(str(about.get("actual", ""))),
-                nearest=tuple(about.get("nearest", ())),
-                same_until=step - 1 if step else None,
-            )
+            self._first = found
         self._stop()
 
     def latched(self) -> BaseException:
@@ -211,100 +219,6 @@ class Replaying(Session):
         self.gate.wait_all()
         self.cut()
         self.raise_latched()
-
-    def missing(self, head: Slot | None) -> None:
-        """Latches that the program waits for nothing that can come, or never made the call at `head`."""
-        if head is None:
-            self.latch(Code.STUCK, "the program waits for something that never came in the recording")
-            return
-        event = head.event
-        kind, name, lane = event.what, event.name, event.lane
-        owner = self.tape.effect(event.of)
-        if event.kind in (Kind.PART, Kind.END) and owner is not None:
-            kind, name = owner.begin.what, owner.begin.name
-            code, reason = Code.PAST_END, f"the recorded program read more of this {kind} answer"
-            if event.what == Status.CANCELLED:
-                code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
-            self.latch(code, reason, lane=lane, kind=kind, name=name, step=self._step_of(owner.begin.pos))
-        elif event.kind is Kind.CAUSE:
-            self.latch(
-                Code.MISSING, f"the recorded {kind} never began", lane=lane, kind=kind, name=f"{kind} {name}",
-                step=self._step_of(event.pos),
-            )  # fmt: skip
-        else:
-            self._missing_call(event.lane, head.seq, event)
-
-    def _missing_call(self, lane: str, seq: int, event: Any) -> None:
-        body = self.tape.body(seq) if event.kind is Kind.BEGIN else None
-        request = body.get("request") if isinstance(body, dict) else body
-        site = str(body.get("site", "")) if isinstance(body, dict) else event.what
-        self.latch(
-            Code.MISSING, "a recorded call was never made", lane=lane,
-            kind=event.what if event.kind is Kind.BEGIN else "step", name=event.name, source=site,
-            expected=difference.shown(request), actual="(no call)", step=self._step_of(event.pos),
-        )  # fmt: skip
-
-    def _unmatched(self, lane: Lane, kind: str, name: str, request: Value, decision: engine.Diverge) -> NoReturn:
-        expected = decision.expected
-        path = recorded = now = ""
-        if expected is not None:
-            body = self.tape.request(expected).get("request") if expected.begin.kind is Kind.BEGIN else None
-            if expected.begin.what != kind or expected.begin.name != name:
-                recorded, now = f"{expected.begin.what} {expected.begin.name}", f"{kind} {name}"
-            else:
-                found = difference.first(body, request)
-                path, recorded, now = found if found is not None else ("", difference.shown(body), "")
-        else:
-            now = f"{kind} {name} {difference.shown(request)}"
-        # A field that is never part of a match key (a header of the client's own) is no reason.
-        self.diverge(
-            decision.code, decision.reason, lane=lane, kind=kind, name=name, path=path, expected=recorded,
-            actual=now, nearest=self._nearest(lane.state, request),
-        )  # fmt: skip
-
-    def _nearest(self, lane: LaneTape, request: Value) -> list[str]:
-        # Leaf sets, not edit distance: 1.8 ms over a window of 100 requests.
-        wanted = set(difference.leaves(request))
-        around = lane.effects[max(0, lane.cursor - 50) : lane.cursor + 50]
-        scored = []
-        for effect in around:
-            if effect.begin.kind is Kind.BEGIN:
-                body = self.tape.request(effect).get("request")
-                scored.append((len(wanted ^ set(difference.leaves(body))), effect))
-        scored.sort(key=lambda item: item[0])
-        return [f"step {self._step_of(e.begin.pos)}: {e.begin.what} {e.begin.name}" for _, e in scored[:3]]
-
-    def _compare_reads(self, lane: Lane, expected: dict[str, Any], kind: str, name: str) -> None:
-        found = reads.compare(expected, lane.reads)
-        if found is not None:
-            source, recorded, now = found
-            self.diverge(
-                Code.READS, f"{source} was read {now} times before this call, {recorded} when recorded",
-                lane=lane, kind=kind, name=name, path=source, expected=recorded, actual=now,
-            )  # fmt: skip
-
-    def _step_of(self, pos: int) -> int:
-        """The number of the step in which the effect that begins at `pos` falls: those completed before, plus one."""
-        done = 0
-        for lane in self.tape.lanes.values():
-            for effect in lane.effects:
-                if self._completed(effect) < pos:
-                    done += 1
-        return done + 1
-
-    @staticmethod
-    def _completed(effect: Recorded) -> float:
-        if effect.begin.kind is Kind.STEP:
-            return effect.begin.pos
-        if effect.ended:
-            return effect.pieces[-1][1].pos
-        return float("inf")
-
-    def _step_now(self, lane: Any) -> int:
-        if isinstance(lane, Lane) and lane.state is not None and lane.state.cursor < len(lane.state.effects):
-            return self._step_of(lane.state.effects[lane.state.cursor].begin.pos)
-        head = self.gate.head()
-        return self._step_of(head.event.pos) if head is not None else self._step_of(sys.maxsize)
 
     def _stop(self) -> None:
         self.stopped = True
@@ -339,10 +253,10 @@ class Replaying(Session):
     def strand_ended(self, lane: Lane) -> None:
         super().strand_ended(lane)
         # A thread that is over makes no more calls: what is left of its lane was never asked.
-        if not self.stopped and not self.interrupted and lane.state is not None:
-            unused = engine.left([lane.state])
-            if unused is not None:
-                self._missing_call(lane.name, unused.seq, unused.begin)
+        if not self.stopped and not self.interrupted and current.session is self:
+            found = findings.calls_left(self.tape, [lane.state])
+            if found is not None:
+                self._stop_at(found)
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         end = ending(exit, error, result)
@@ -351,81 +265,28 @@ class Replaying(Session):
             end.pop("result", None)  # nobody knows what the recorded one would have been
         digest = engine.digest(self.sums(), canonical.digest(end))
         if self._first is None and not self._cut:
-            self._compare_end(end, digest)
+            self._first = self._compare(end, digest)
         identical = self._first is None and not self.faults and not self.notes
         self.stopped = True
         self.gate.stop()
-        return self._report(
-            "replay", digest, exit, identical=identical, cut=self._cut, difference=self._first,
-        )  # fmt: skip
+        return self._report("replay", digest, exit, identical=identical, cut=self._cut, difference=self._first)
 
     def _recorded_end(self) -> dict[str, Any]:
         body = self.tape.body(self.tape.finish_seq) if self.tape.finish is not None else None
         return body if isinstance(body, dict) else {}
 
-    def _compare_end(self, end: dict[str, Value], digest: bytes) -> None:
-        unused = engine.left(self.tape.lanes.values())
-        if unused is not None and not self.interrupted:
-            self._missing_call(unused.begin.lane, unused.seq, unused.begin)
-            return
-        if self.tape.finish is None:
-            # The program ended by itself before it got to the cut: that is another run.
-            head = self.gate.head()
-            self.latch(
-                Code.END, "the program ended; the recording goes on", lane=self.root, kind="end", name="end",
-                expected=f"{head.event.kind.name.lower()} {head.event.name}" if head is not None else "more", actual="end",
-            )  # fmt: skip
-            return
-        finish = self._recorded_end()
-        self._compare_lanes(finish)
-        if self._first is not None:
-            return
-        found = difference.first(finish.get("end"), end)
-        if found is not None:
-            path, was, now = found
-            self.latch(
-                Code.END, "the program ended in another way", lane=self.root, kind="end", name="end", path=path,
-                expected=was, actual=now, step=self._step_of(sys.maxsize),
-            )  # fmt: skip
-        elif finish.get("digest") != digest:
-            self.latch(
-                Code.END, "the digest of the replay is not the recorded one", lane=self.root, kind="end",
-                name="digest", expected=_hex(finish.get("digest")), actual=digest.hex(),
-            )  # fmt: skip
-
-    def _compare_lanes(self, finish: dict[str, Any]) -> None:
-        every: dict[str, dict[str, int]] = finish.get("reads", {})
-        for name in sorted({*every, *self.lanes}):
-            lane = self.lanes.get(name)
-            found = reads.compare(every.get(name, {}), lane.reads if lane is not None else {})
-            if found is not None:
-                source, recorded, now = found
-                self.latch(
-                    Code.READS, f"{source} was read {now} times, {recorded} when recorded", lane=name, kind="read",
-                    name=source, path=source, expected=recorded, actual=now, step=self._step_of(sys.maxsize),
-                )  # fmt: skip
-                return
-        for name, lane_tape in sorted(self.tape.lanes.items()):
-            for channel in lane_tape.output:
-                lane = self.lanes.get(name)
-                if lane is None:
-                    continue
-                line = self._channel(lane, channel).left()
-                if line is not None:
-                    self.latch(
-                        Code.OUTPUT, f"recorded {channel} was not printed", lane=name, kind="output", name=channel,
-                        expected=line, actual="(nothing)", step=self._step_of(sys.maxsize),
-                    )  # fmt: skip
-                    return
-            for effect, handed in zip(lane_tape.effects, self._handed.get(name, ()), strict=False):
-                last = effect.pieces[-1][1] if effect.ended else None
-                if last is not None and last.key and last.key != handed.digest():
-                    self.latch(
-                        Code.PAST_END, "the recorded program read more of this answer", lane=name,
-                        kind=effect.begin.what, name=effect.begin.name, step=self._step_of(effect.begin.pos),
-                    )  # fmt: skip
-                    return
-
-
-def _hex(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
+    def _compare(self, end: dict[str, Value], digest: bytes) -> Difference | None:
+        """What only shows when the program is over."""
+        tape, root = self.tape, self.root.name
+        if tape.finish is None:
+            return findings.end_too_early(tape, self.gate.head(), root)
+        recorded = self._recorded_end()
+        counts = {name: lane.reads for name, lane in self.lanes.items()}
+        return (
+            findings.calls_left(tape, tape.lanes.values())
+            or findings.reads_left(tape, recorded.get("reads", {}), counts)
+            or findings.output_left(tape, self._printed)
+            or findings.answers_left(tape, self._handed)
+            or findings.end(tape, recorded.get("end"), end, root)
+            or findings.digests(tape, recorded.get("digest"), digest, root)
+        )

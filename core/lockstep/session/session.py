@@ -74,8 +74,8 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
     session = Replaying(name, ROOT, bytes(meta["seed"]), tape, speed, deadline)
     current.session = session
     start = tape.body(tape.start_seq) if tape.start is not None else None
-    facts = start.get("facts", {}) if isinstance(start, dict) else {}
-    taps.start(session, facts)
+    facts = start.get("facts") if isinstance(start, dict) else None
+    taps.start(session, facts if isinstance(facts, dict) else {})
     return session
 
 

@@ -8,7 +8,11 @@ import sysconfig
 from types import FrameType
 
 _LIBRARIES = tuple(
-    {os.path.realpath(path) + os.sep for path in (*sysconfig.get_paths().values(), os.path.dirname(os.__file__)) if path}
+    {
+        os.path.realpath(path) + os.sep
+        for path in (*sysconfig.get_paths().values(), os.path.dirname(os.__file__))
+        if path
+    }
     - {os.path.realpath(sysconfig.get_path("scripts")) + os.sep, os.path.realpath(sysconfig.get_path("data")) + os.sep}
 )
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -63,6 +63,10 @@ class Session:
 
     # What the taps ask.
 
+    def turns(self, lock: str) -> Any:
+        """Replay: the recorded turns of a lock, None if only one strand ever took it."""
+        raise NotImplementedError
+
     def open(self, kind: str) -> Any:
         """Begins an effect of the running strand; see `lockstep.session.call.Call`."""
         raise NotImplementedError
@@ -94,7 +98,7 @@ class Session:
         self.raise_latched()
 
     def latch(self, code: Code, reason: str, **about: Any) -> None:
-        """The first difference of a replay wins. `about`: lane, kind, name, call, path, expected, actual."""
+        """Replay: the first difference wins. `about`: call, or lane, kind and name; path, expected, actual."""
 
     def latched(self) -> BaseException:
         raise NotImplementedError

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from lockstep.session import lanes
 from lockstep.session.gate import Gate, Stopped
 from lockstep.session.tape import Slot
 
@@ -29,8 +30,23 @@ class Ticks:
     serial  callbacks run, of any kind: tells whether an await suspended
     """
 
-    __slots__ = ("_base_count", "_base_tick", "_cursor", "_gate", "_queue", "_resting", "count", "loop", "parked",
-                 "paced", "raised", "running", "serial", "session", "strand")  # fmt: skip
+    __slots__ = (
+        "_base_count",
+        "_base_tick",
+        "_cursor",
+        "_gate",
+        "_queue",
+        "_resting",
+        "count",
+        "loop",
+        "paced",
+        "parked",
+        "raised",
+        "running",
+        "serial",
+        "session",
+        "strand",
+    )  # fmt: skip
 
     def __init__(self, session: Any, strand: str) -> None:
         self.count = 0
@@ -145,7 +161,8 @@ class Ticks:
         if delay > 0:
             if self.paced is None:
                 self.paced = slot
-                self.session.after(loop, delay, self._unpace)
+                # A real timer of ours, whose callback is none of the program's.
+                lanes.ours(loop.call_later)(delay, self._unpace, loop)
             return
         self._base_count = self.count
         self._base_tick = slot.tick
@@ -155,8 +172,9 @@ class Ticks:
     def _asked(self, slot: Slot) -> bool:
         return slot.index in self.parked or slot.index in self.session.wakes
 
-    def _unpace(self) -> None:
+    def _unpace(self, loop: Any) -> None:
         self.paced = None
+        self.idle(loop)
 
 
 class _Here(threading.local):

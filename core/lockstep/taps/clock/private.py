@@ -1,6 +1,8 @@
 """Modules that keep a clock of their own, whatever the program is given.
 
-A recorded clock in a wait hangs or spins: what the standard library waits with stays real. Log lines
+A recorded clock in a wait hangs or spins: what the standard library waits with stays real. Where it
+counts a time limit down over several waits (queues, conditions, futures), a replay must count down as
+the recording did, since its waits take no time: those clocks are served, though not counted. Log lines
 and telemetry read clocks on their own schedule: theirs is soft, so one more debug line is no
 divergence, and an unchanged program logs the recorded times.
 
@@ -25,17 +27,17 @@ from lockstep.taps.patches import stand_in
 WAITING = (
     "asyncio.base_events",
     "asyncio.windows_events",
-    "concurrent.futures._base",
     "multiprocessing.connection",
     "multiprocessing.managers",
     "multiprocessing.pool",
     "multiprocessing.queues",
     "multiprocessing.synchronize",
-    "queue",
     "socketserver",
     "subprocess",
-    "threading",
 )
+
+# Their waits are gated by `lockstep.taps.threads`.
+COUNTING_DOWN = ("concurrent.futures._base", "queue", "threading")
 
 # Tried with langsmith 0.15, opentelemetry-sdk 1.45, posthog 7.91 and sentry-sdk 2.75.
 SOFT = (
@@ -77,7 +79,7 @@ def install(taps: dict[str, Callable[..., Any]], module: ModuleType) -> None:
     _clocks["soft"] = _answers(taps, module, {name: soft.get(name, real[name]) for name in taps})
     for name in WAITING:
         when_imported(name, _give_real)
-    for name in SOFT:
+    for name in (*SOFT, *COUNTING_DOWN):
         when_imported(name, _give_soft)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
-from lockstep.session import current
+from lockstep.session import current, lanes
 from lockstep.taps.http import connecting, sockets
 from lockstep.taps.http.exchange import CONNECTING, Exchange, exchange_of, forget, put
 from lockstep.taps.http.seams import Seam, parameters
@@ -35,6 +35,7 @@ def install() -> None:
     """Patches the connection classes, now or when they are imported. Imports nothing."""
     when_imported("http.client", _patch_http_client)
     when_imported("urllib3.connection", _patch_urllib3)
+    when_imported("urllib3.connectionpool", _patch_pools)
 
 
 def start(session: Any) -> None:
@@ -82,6 +83,13 @@ def _patch_http_client(module: ModuleType) -> None:
 def _patch_urllib3(module: ModuleType) -> None:
     if _supported(module):
         _patch_connect(module)
+
+
+def _patch_pools(module: ModuleType) -> None:
+    # Runs from a finalizer too, at a moment that is nobody's decision: its queue must not be the program's.
+    close = getattr(module, "_close_pool_connections", None)
+    if callable(close) and not hasattr(close, "__wrapped__"):
+        module._close_pool_connections = lanes.ours(close)  # type: ignore[attr-defined]
 
 
 def _patch_connect(module: ModuleType) -> None:

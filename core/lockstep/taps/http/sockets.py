@@ -80,10 +80,8 @@ class Tee(io.RawIOBase):
 
     def _follow(self, data: bytes) -> None:
         # On a kept-alive connection nobody reads an end of file: the last byte is the end.
-        if self._body is not None:
-            self._body.feed(data)
-            if self._body.complete:
-                self._call.end(Status.OK)
+        if self._body is not None and self._body.feed(data):
+            self._call.end(Status.OK)
 
     def _ended(self, status: Status, error: BaseException | None = None) -> None:
         if self._head is not None:
@@ -118,6 +116,7 @@ class Play(io.RawIOBase):
         self._descriptor = descriptor
         self._waiting: list[bytes] = []
         self._body: Body | None = None
+        self._whole = False  # the last byte has been handed out
         self._eof = False
         self._error: BaseException | None = None
 
@@ -147,7 +146,7 @@ class Play(io.RawIOBase):
             raise OSError("cannot read from timed out object")
         piece = self._call.take()
         if piece.status is Status.OK:
-            if self._body is not None and self._body.complete:
+            if self._whole:
                 streams.raise_end(self._call, piece)  # beyond the last byte of a connection that stayed open
             self._eof = True
             return
@@ -172,18 +171,14 @@ class Play(io.RawIOBase):
         self._waiting.extend(head["raw"])
         if "length" in head:
             self._body = Body(head["length"])
-            if self._body.complete:
-                self._call.take()
-            else:
-                data = b"".join(head["raw"])
-                self._follow(data[max(0, end_of_head(data)) :])
+            data = b"".join(head["raw"])
+            self._follow(data[max(0, end_of_head(data)) :])
 
     def _follow(self, data: bytes) -> None:
         # The end was recorded with the last byte, so it is taken with it.
-        if self._body is not None and not self._body.complete:
-            self._body.feed(data)
-            if self._body.complete:
-                self._call.take()
+        if self._body is not None and not self._whole and self._body.feed(data):
+            self._whole = True
+            self._call.take()
 
     def close(self) -> None:
         if not self.closed:

@@ -55,13 +55,15 @@ class Body:
         self._left = length if isinstance(length, int) else None
         self.complete = self._left == 0
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> bool:
+        """Takes note of more bytes; whether the body is complete now."""
         if self._chunks is not None:
             self._chunks.feed(data)
             self.complete = self._chunks.complete
         elif self._left is not None:
             self._left -= len(data)
             self.complete = self._left <= 0
+        return self.complete
 
 
 class Dechunker:

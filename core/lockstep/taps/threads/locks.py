@@ -50,6 +50,10 @@ class GatedLock:
     def __exit__(self, *_: object) -> None:
         self._raw.release()
 
+    def _is_owned(self) -> bool:
+        # `Condition` asks, and would try to take a lock that has no answer.
+        return self._raw.locked()  # type: ignore[no-any-return]
+
     acquire_lock, release_lock, locked_lock = acquire, release, locked
 
     def _at_fork_reinit(self) -> None:
@@ -179,5 +183,5 @@ def RLock(*args: Any, **kwargs: Any) -> Any:  # noqa: N802 - it stands for threa
 
 def install() -> None:
     Lock.__name__ = Lock.__qualname__ = "lock"
-    threading.Lock = Lock  # type: ignore[misc, assignment]
-    threading.RLock = RLock  # type: ignore[misc, assignment]
+    patched: Any = threading
+    patched.Lock, patched.RLock = Lock, RLock

@@ -62,7 +62,7 @@ def install_pool(module: ModuleType) -> None:
             item_run(self, *args)
         finally:
             strand.item, strand.inside = before
-            if lane is not None and current.session is lane.session:
+            if lane is not None:
                 lane.session.strand_ended(lane)
 
     item.__init__, item.run = __init__, run

@@ -48,8 +48,7 @@ def bootstrap_inner(self: Any) -> None:
     try:
         _inner(self)
     finally:
-        if current.session is lane.session:
-            lane.session.strand_ended(lane)
+        lane.session.strand_ended(lane)
 
 
 def install() -> None:

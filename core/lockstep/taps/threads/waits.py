@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from lockstep.session import current, lanes
+from lockstep.taps.patches import stand_in
 from lockstep.taps.threads.locks import GatedLock
 
 _sleep = time.sleep
@@ -22,7 +23,7 @@ _is_set = threading.Event.is_set
 _allocate = _thread.allocate_lock
 
 
-def sleep(seconds: float, /) -> None:
+def sleep(_: object, seconds: float, /) -> None:
     lane = lanes.current()
     if lane is None:
         return _sleep(seconds)
@@ -148,7 +149,8 @@ def is_set(self: threading.Event) -> bool:
 
 
 def install() -> None:
-    time.sleep = sleep
+    clock: Any = time
+    clock.sleep = stand_in(sleep, _sleep, "time")
     threading._allocate_lock = allocate_lock  # type: ignore[attr-defined]
     threading.Thread.join = join  # type: ignore[method-assign]
     threading.Thread.is_alive = is_alive  # type: ignore[method-assign]

@@ -1,0 +1,224 @@
+"""What a replay says where it is not the recorded run: from a mismatch to the `Difference` shown.
+
+Plain functions over the tape and what the program did. Each of the `*_left` and `end` functions looks
+for one kind of difference that only shows at the end, and returns None where there is none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lockstep.errors import Code, Difference
+from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.session import difference, engine, reads
+from lockstep.session.effects import Handed
+from lockstep.session.printed import Printed
+from lockstep.session.tape import LaneTape, Recorded, Slot, Tape
+
+_WINDOW = 50  # recorded calls on each side that are looked through for the nearest
+
+
+def finding(
+    tape: Tape, code: Code, reason: str, *, lane: str, at: int | Recorded = sys.maxsize, **more: Any
+) -> Difference:
+    """A difference at a recorded effect, or at a position (by default the end)."""
+    step = step_of(tape, at)
+    for name in ("expected", "actual"):
+        more[name] = difference.cut(str(more.get(name, "")))
+    about = {"kind": "", "name": "", "source": "", **more}
+    same = min(same_until(tape), step - 1)
+    return Difference(code=code, reason=reason, step=step, lane=lane, same_until=same, **about)
+
+
+# Steps, as `lockstep log` numbers them.
+
+
+def step_of(tape: Tape, at: int | Recorded) -> int:
+    """The step that a recorded effect closes, or in which a position falls."""
+    pos = _completed(at) if isinstance(at, Recorded) else at
+    before = sum(_completed(effect) < pos for lane in tape.lanes.values() for effect in lane.effects)
+    return before + 1
+
+
+def same_until(tape: Tape) -> int:
+    """The last step up to which every recorded effect has been asked for."""
+    open_ = [_completed(effect) for lane in tape.lanes.values() for effect in lane.effects[lane.cursor :]]
+    return step_of(tape, int(min(open_, default=sys.maxsize))) - 1
+
+
+def _completed(effect: Recorded) -> int:
+    if effect.begin.kind is Kind.STEP:
+        return effect.begin.pos
+    return effect.pieces[-1][1].pos if effect.ended else sys.maxsize
+
+
+# While the program runs.
+
+
+def unmatched(
+    tape: Tape, lane: LaneTape, asked: Mapping[str, Any], request: Value, decision: engine.Diverge
+) -> Difference:
+    """The program asked something else. `asked`: lane, kind, name and source of the call."""
+    expected = decision.expected
+    path = recorded = now = ""
+    if expected is None:
+        now = f"{asked['kind']} {asked['name']} {difference.shown(request)}"
+    elif (_kind(expected.begin), expected.begin.name) != (asked["kind"], asked["name"]):
+        recorded, now = f"{_kind(expected.begin)} {expected.begin.name}", f"{asked['kind']} {asked['name']}"
+    else:
+        body = _request(tape, expected)
+        found = difference.first(body, request)
+        path, recorded, now = found if found is not None else ("", difference.shown(body), difference.shown(request))
+    return finding(
+        tape, decision.code, decision.reason, at=sys.maxsize if expected is None else expected, path=path,
+        expected=recorded, actual=now, nearest=tuple(_nearest(tape, lane, request)), **asked,
+    )  # fmt: skip
+
+
+def miscounted(tape: Tape, at: Recorded, counts: Mapping[str, int], asked: Mapping[str, Any]) -> Difference | None:
+    """Before the call `at`, the lane read a source more or less often than recorded."""
+    body = tape.request(at).get("reads", {})
+    found = reads.compare(body if isinstance(body, dict) else {}, counts)
+    if found is None:
+        return None
+    source, recorded, now = found
+    return finding(
+        tape, Code.READS, f"{source} was read {now} times before this call, {recorded} when recorded", at=at,
+        path=source, expected=recorded, actual=now, **asked,
+    )  # fmt: skip
+
+
+def missing(tape: Tape, head: Slot | None) -> Difference:
+    """Nothing can move the program but what is recorded at `head`, and nobody asked for that."""
+    if head is None:
+        reason = "the program waits for something that never came in the recording"
+        return finding(tape, Code.STUCK, reason, lane="")
+    event, owner = head.event, tape.effect(head.event.of)
+    if event.kind in (Kind.PART, Kind.END) and owner is not None:
+        begin = owner.begin
+        code, reason = Code.PAST_END, f"the recorded program read more of this {begin.what} answer"
+        if event.what == Status.CANCELLED:
+            code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
+        return finding(tape, code, reason, lane=event.lane, at=owner, kind=begin.what, name=begin.name)
+    if event.kind in (Kind.CAUSE, Kind.LOCK):
+        what = "lock" if event.kind is Kind.LOCK else event.what
+        reason = f"the recorded {what} never came to this point"
+        return finding(tape, Code.MISSING, reason, lane=event.lane, at=event.pos, kind=what, name=event.name)
+    effect = tape.effect(event.pos)
+    return never_made(tape, head.seq, event, at=event.pos if effect is None else effect)
+
+
+def never_made(tape: Tape, seq: int, begin: Event, at: int | Recorded) -> Difference:
+    """A recorded call that the program did not make."""
+    body = tape.body(seq)
+    if begin.kind is Kind.STEP:
+        request, site = body, begin.what
+    else:
+        about = body if isinstance(body, dict) else {}
+        request, site = about.get("request"), str(about.get("site", ""))
+    return finding(
+        tape, Code.MISSING, "a recorded call was never made", lane=begin.lane, at=at, kind=_kind(begin),
+        name=begin.name, source=site, expected=difference.shown(request), actual="(no call)",
+    )  # fmt: skip
+
+
+# At the end.
+
+
+def calls_left(tape: Tape, lanes: Iterable[LaneTape]) -> Difference | None:
+    """A recorded call that was never made, in these lanes: the first by position."""
+    unused = engine.left(lanes)
+    return None if unused is None else never_made(tape, unused.seq, unused.begin, unused)
+
+
+def reads_left(
+    tape: Tape, recorded: Mapping[str, Mapping[str, int]], made: Mapping[str, Mapping[str, int]]
+) -> Difference | None:
+    """A source that a lane read more or less often in all."""
+    for lane in sorted(recorded.keys() | made.keys()):
+        found = reads.compare(recorded.get(lane, {}), made.get(lane, {}))
+        if found is not None:
+            source, was, now = found
+            reason = f"{source} was read {now} times, {was} when recorded"
+            return finding(
+                tape, Code.READS, reason, lane=lane, kind="read", name=source, path=source, expected=was, actual=now
+            )  # fmt: skip
+    return None
+
+
+def output_left(tape: Tape, printed: Mapping[tuple[str, str], Printed]) -> Difference | None:
+    """Recorded output that was not printed."""
+    for lane, recorded in sorted(tape.lanes.items()):
+        for channel in recorded.output:
+            left = printed.get((lane, channel))
+            line = "(all of it)" if left is None else left.left()
+            if line is not None:
+                return finding(
+                    tape, Code.OUTPUT, f"recorded {channel} was not printed", lane=lane, kind="output", name=channel,
+                    expected=line, actual="(nothing)",
+                )  # fmt: skip
+    return None
+
+
+def answers_left(tape: Tape, handed: Mapping[str, list[Handed]]) -> Difference | None:
+    """An answer of which the program took less than it had when recorded."""
+    for lane, recorded in sorted(tape.lanes.items()):
+        for effect, taken in zip(recorded.effects, handed.get(lane, ()), strict=False):
+            last = effect.pieces[-1][1] if effect.ended else None
+            if last is not None and last.key and last.key != taken.digest():
+                return finding(
+                    tape, Code.PAST_END, "the recorded program read more of this answer", lane=lane, at=effect,
+                    kind=effect.begin.what, name=effect.begin.name,
+                )  # fmt: skip
+    return None
+
+
+def end_too_early(tape: Tape, head: Slot | None, lane: str) -> Difference:
+    """The program ended by itself before the cut of an interrupted recording."""
+    more = f"{head.event.kind.name.lower()} {head.event.name}" if head is not None else "more"
+    return finding(
+        tape, Code.END, "the program ended; the recording goes on", lane=lane, kind="end", name="end", expected=more,
+        actual="end",
+    )  # fmt: skip
+
+
+def end(tape: Tape, recorded: Value, now: Value, lane: str) -> Difference | None:
+    """Another exit status, exception or result."""
+    found = difference.first(recorded, now)
+    if found is None:
+        return None
+    path, was, is_ = found
+    return finding(
+        tape, Code.END, "the program ended in another way", lane=lane, kind="end", name="end", path=path, expected=was,
+        actual=is_,
+    )  # fmt: skip
+
+
+def digests(tape: Tape, recorded: Value, now: bytes, lane: str) -> Difference | None:
+    """Another identity although nothing else differs: never silently the same."""
+    if recorded == now:
+        return None
+    was = recorded.hex() if isinstance(recorded, bytes) else str(recorded)
+    reason = "the digest of the replay is not the recorded one"
+    return finding(tape, Code.END, reason, lane=lane, kind="end", name="digest", expected=was, actual=now.hex())
+
+
+def _kind(begin: Event) -> str:
+    return "step" if begin.kind is Kind.STEP else begin.what
+
+
+def _request(tape: Tape, effect: Recorded) -> Value:
+    if effect.begin.kind is Kind.STEP:
+        return {"state": tape.body(effect.seq)}
+    return tape.request(effect).get("request")
+
+
+def _nearest(tape: Tape, lane: LaneTape, request: Value) -> Iterable[str]:
+    # Sets of leaves, not edit distance: 1.8 ms over a window of 100 requests, and as good.
+    wanted = set(difference.leaves(request))
+    around = lane.effects[max(0, lane.cursor - _WINDOW) : lane.cursor + _WINDOW]
+    scored = [(len(wanted ^ set(difference.leaves(_request(tape, effect)))), effect) for effect in around]
+    scored.sort(key=lambda item: item[0])
+    return [f"step {step_of(tape, effect)}: {_kind(effect.begin)} {effect.begin.name}" for _, effect in scored[:3]]

@@ -1,0 +1,245 @@
+"""The seams of asyncio, each a method of `BaseEventLoop` or `Handle` with the place in the record added.
+
+Tried with CPython 3.12.1 and 3.13.0. Private names used: `Handle._run`, `BaseEventLoop._run_once`,
+`_ready`, `_scheduled`, `_stopping`, `_asyncgen_finalizer_hook`, `BaseSelectorEventLoop._make_self_pipe`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+from asyncio import base_events, events, futures, selector_events, tasks
+from typing import Any
+
+from lockstep.errors import Code
+from lockstep.session import current, lanes, reads
+from lockstep.session import ticks as positions
+from lockstep.session.lanes import INSIDE, LANE, Sent
+from lockstep.session.ticks import Ticks
+from lockstep.taps.loops.handles import Future, Task, Timer, Wake
+
+_Base: Any = base_events.BaseEventLoop
+_Handle: Any = events.Handle
+_Selector: Any = selector_events.BaseSelectorEventLoop
+
+handle_run, run_once = _Handle._run, _Base._run_once
+create_task, create_future = _Base.create_task, _Base.create_future
+call_at, call_soon_threadsafe, loop_time = _Base.call_at, _Base.call_soon_threadsafe, _Base.time
+in_executor, shutdown_executor = _Base.run_in_executor, _Base.shutdown_default_executor
+original_as_completed = tasks.as_completed
+
+
+def position(loop: Any) -> Ticks | None:
+    """The position of the loop that runs in this thread; None where it belongs to an effect."""
+    session = current.session
+    found = positions.here()
+    if found is not None and found.session is session:
+        if found.loop is not loop:
+            found.attach(loop)
+        return found
+    if session is None or lanes.strand_inside():
+        return None
+    found = Ticks(session, lanes.own().name)
+    found.attach(loop)
+    positions.set_here(found)
+    return found
+
+
+def run(self: Any) -> None:
+    session = current.session
+    here = position(self._loop) if session is not None else None
+    if here is None:
+        handle_run(self)
+        return
+    here.serial += 1
+    kind = type(self)
+    if kind is Timer or kind is Wake:
+        if session.recording:  # type: ignore[union-attr]
+            if kind is Timer:
+                session.cause(self.lane, "timer", self.number, here.count)  # type: ignore[union-attr]
+            else:
+                session.cause(lanes.own(), "wake", self.name, here.count)  # type: ignore[union-attr]
+        elif self.slot is not None and not session.stopped:  # type: ignore[union-attr]
+            session.gate.perform(self.slot)  # type: ignore[union-attr]
+    elif self._context.get(INSIDE) is None:
+        here.count += 1
+    outer, here.running = here.running, True
+    try:
+        handle_run(self)
+    finally:
+        here.running = outer
+        if not session.recording and not session.stopped:  # type: ignore[union-attr]
+            here.pump(self._loop)
+
+
+def _run_once(self: Any) -> None:
+    session = current.session
+    if session is not None:
+        here = position(self)
+        if here is not None:
+            here.running = False
+            if not session.recording and not self._ready and not self._stopping:
+                here.idle(self)
+    run_once(self)
+
+
+def new_task(self: Any, coro: Any, **kwargs: Any) -> Any:
+    lane = lanes.current()
+    if lane is None:
+        return create_task(self, coro, **kwargs)
+    if events._get_running_loop() is None and lane.begin_loop(self):
+        # What a loop is started with goes on in the lane that starts it, and waits for it.
+        child = lane
+    else:
+        child = lane.child(lanes.name_of(coro), strand=False)
+    context = kwargs.get("context")
+    if context is not None:
+        context.run(LANE.set, child)
+    if self._task_factory is None and not self.is_closed():
+        if context is None:
+            kwargs["context"] = context = contextvars.copy_context()
+            context.run(LANE.set, child)
+        task = Task(coro, loop=self, number=child.number + child.ordinal("task"), **kwargs)
+        if task._source_traceback:  # type: ignore[attr-defined]
+            del task._source_traceback[-1]  # type: ignore[attr-defined]
+        return task
+    if context is not None:
+        return create_task(self, coro, **kwargs)
+    # A factory of the old form takes no context: the task copies the one it is made in.
+    context = contextvars.copy_context()
+    context.run(LANE.set, child)
+    return context.run(create_task, self, coro, **kwargs)
+
+
+def new_future(self: Any) -> Any:
+    lane = lanes.current()
+    if lane is None:
+        return create_future(self)
+    return Future(lane.number + lane.ordinal("future"), self)
+
+
+def timer_at(self: Any, when: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+    lane = lanes.current()
+    if lane is None or when is None or lane.session.stopped or self.is_closed():
+        return call_at(self, when, callback, *args, context=context)
+    if self._debug:
+        self._check_thread()
+        self._check_callback(callback, "call_at")
+    timer = Timer(when, callback, args, self, context)
+    timer.lane, timer.number, timer.slot = lane, lane.ordinal("timer"), None
+    session = lane.session
+    if session.recording:
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True  # type: ignore[attr-defined]
+        return timer
+    timer.slot = session.cause(lane, "timer", timer.number)
+    here = position(self)
+    if timer.slot is not None and here is not None:
+        here.park(timer.slot, lambda loop: fire(loop, timer))
+    return timer
+
+
+def fire(loop: Any, timer: Any) -> None:
+    session = timer.lane.session
+    if timer.cancelled():
+        if not session.stopped:
+            session.latch(
+                Code.ORDER, "a timer that fired in the recording is cancelled now", lane=timer.lane, kind="timer",
+                name=f"timer {timer.number}",
+            )  # fmt: skip
+        return
+    loop._ready.appendleft(timer)
+
+
+def call_from_outside(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+    lane = lanes.current()
+    if lane is None or events._get_running_loop() is self:
+        return call_soon_threadsafe(self, callback, *args, context=context)
+    self._check_closed()
+    if self._debug:
+        self._check_callback(callback, "call_soon_threadsafe")
+    session = lane.session
+    if context is None:
+        context = contextvars.copy_context()
+        context.run(LANE.set, Sent(lane, lanes.name_of(callback)))
+    wake = Wake(callback, args, self, context)
+    wake.name, wake.slot = f"{lane.name}#{lane.ordinal('wake')}", None
+    if session.recording or session.stopped:
+        self._ready.append(wake)
+    else:
+        wake.slot = session.cause(None, "wake", wake.name)
+        if wake.slot is not None:
+            # Which strand runs the loop, and whether it does yet, is a race: the record knows it.
+            session.wakes[wake.slot.index] = lambda loop: loop._ready.appendleft(wake)
+    self._write_to_self()
+    return wake
+
+
+def time_now(self: Any) -> float:
+    # Only what callbacks ask: the loop's own look at the clock, between callbacks, stays real.
+    here = positions.here()
+    lane = lanes.current() if here is not None and here.running else None
+    if lane is None:
+        return loop_time(self)  # type: ignore[no-any-return]
+    return reads.read(lane, "loop.time", lambda: int(loop_time(self) * 1e9)) / 1e9
+
+
+def as_completed(fs: Any, *, timeout: Any = None) -> Any:
+    if lanes.current() is None or futures.isfuture(fs) or hasattr(fs, "__await__"):
+        return original_as_completed(fs, timeout=timeout)
+    return original_as_completed(_Ordered(fs, tasks.ensure_future), timeout=timeout)
+
+
+def run_in_executor(self: Any, executor: Any, func: Any, *args: Any) -> Any:
+    if lanes.current() is not None:
+        self._lockstep_executor = getattr(self, "_lockstep_executor", False) or executor is None
+        return in_executor(self, executor, func, *args)
+    found = in_executor(self, executor, func, *args)
+    session = current.session
+    if session is not None and not session.recording:
+        # A served client reads a file that it sends: the loop does not stand still meanwhile.
+        session.strand_began()
+        found.add_done_callback(lambda _: session.strand_dropped())
+    return found
+
+
+async def shutdown_default_executor(self: Any, *args: Any, **kwargs: Any) -> None:
+    # A live client looks up names in the loop's executor, a served one does not: if the program never
+    # used it, what its end takes (a thread, looks at the clock) is not the program's.
+    session = current.session
+    if session is None or getattr(self, "_lockstep_executor", False):
+        await shutdown_executor(self, *args, **kwargs)
+        return
+    token = INSIDE.set(True)
+    session.strand_began()
+    try:
+        await shutdown_executor(self, *args, **kwargs)
+    finally:
+        session.strand_dropped()
+        INSIDE.reset(token)
+
+
+class _Ordered:
+    """An iterable of awaitables whose tasks are made in its own order. `as_completed` makes them out of a
+    set, so they would start in the order of their addresses: 11 orders in 200 calls."""
+
+    def __init__(self, awaitables: Any, ensure_future: Any) -> None:
+        self._awaitables = awaitables
+        self._ensure = ensure_future
+
+    def __iter__(self) -> Any:
+        return iter([self._ensure(awaitable) for awaitable in dict.fromkeys(self._awaitables)])
+
+
+def install() -> None:
+    """Puts the seams in place, once."""
+    _Handle._run = run
+    _Base._run_once, _Base.create_task, _Base.create_future = _run_once, new_task, new_future
+    _Base.call_at, _Base.call_soon_threadsafe, _Base.time = timer_at, call_from_outside, time_now
+    _Base.run_in_executor, _Base.shutdown_default_executor = run_in_executor, shutdown_default_executor
+    # A generator dropped by the collector is closed at a moment that is nobody's decision.
+    _Base._asyncgen_finalizer_hook = lanes.ours(_Base._asyncgen_finalizer_hook)
+    _Selector._make_self_pipe = lanes.ours(_Selector._make_self_pipe)
+    for module in (tasks, asyncio):
+        module.__dict__["as_completed"] = as_completed
