@@ -12,6 +12,7 @@ import pytest
 
 from lockstep.session.report import Report
 from lockstep.session.session import finish, start_recording, start_replay
+from lockstep.testing import Provider
 
 HERE = Path(__file__).parent
 
@@ -40,30 +41,38 @@ class Odd:
         return self._process.stdout.readline()
 
 
-class Same:
-    """Runs a program three ways and compares. `record` and `replay` are the two halves of it."""
+class Same[T]:
+    """Runs a program three ways against a server and compares. `record` and `replay` are two of them.
 
-    def __init__(self, server: Odd) -> None:
+    `prepare` sets the server back before each live run, where its answers depend on what it was asked before.
+    """
+
+    def __init__(self, server: T, counts: Callable[[], tuple[int, int]], prepare: Callable[[], None]) -> None:
         self.server = server
+        self.counts = counts
+        self.prepare = prepare
         self.run = ""
 
-    def __call__(self, program: Callable[[Odd], Any], hits: int | None = None) -> Report:
+    def __call__(self, program: Callable[[T], Any], hits: int | None = None) -> Report:
+        """Returns the replay's report, which is the recording's in all that counts."""
+        self.prepare()
         bare = program(self.server)
-        before = self.server.counts()
+        self.prepare()
+        before = self.counts()
         recorded, report = self.record(program)
         assert recorded == bare
         assert (report.faults, report.coverage) == ((), ())
-        after = self.server.counts()
+        after = self.counts()
         if hits is not None:
             assert after[0] - before[0] == hits
         replayed, proof = self.replay(program)
-        assert replayed == bare
         assert proof.identical, proof.difference
+        assert replayed == bare
         assert (proof.digest, proof.faults, proof.coverage) == (report.digest, (), ())
-        assert self.server.counts() == after, "the replay reached the server"
+        assert self.counts() == after, "the replay reached the server"
         return proof
 
-    def record(self, program: Callable[[Odd], Any]) -> tuple[Any, Report]:
+    def record(self, program: Callable[[T], Any]) -> tuple[Any, Report]:
         session = start_recording(None, "case", {})
         self.run = session.run
         try:
@@ -73,8 +82,8 @@ class Same:
             raise
         return seen, finish(session, 0, None)
 
-    def replay(self, program: Callable[[Odd], Any]) -> tuple[Any, Report]:
-        """The replay's end is its report's business: a divergence is not raised from here."""
+    def replay(self, program: Callable[[T], Any]) -> tuple[Any, Report]:
+        """How the program ended is the report's business: a divergence is not raised from here."""
         session = start_replay(None, self.run, deadline=10.0)
         seen: Any = None
         try:
@@ -111,5 +120,12 @@ def server() -> Iterator[Odd]:
 
 
 @pytest.fixture
-def same(server: Odd) -> Same:
-    return Same(server)
+def same(server: Odd) -> Same[Odd]:
+    return Same(server, server.counts, lambda: None)
+
+
+@pytest.fixture
+def same_model() -> Iterator[Same[Provider]]:
+    """The same with a model provider, whose answers depend on the question only."""
+    with Provider(lambda request: f"answer to: {request.prompt}") as provider:
+        yield Same(provider, lambda: (provider.requests, provider.connections), provider.seen.clear)

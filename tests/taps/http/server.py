@@ -26,6 +26,8 @@ CERTIFICATE = pathlib.Path(__file__).with_name("loopback.pem")
 
 counts: Counter[str] = Counter()
 flaky: Counter[str] = Counter()
+silent: set[Any] = set()  # connections that have said nothing yet
+changed = threading.Condition()
 
 
 class Gone(Exception):
@@ -49,10 +51,13 @@ class Conversation:
                     thing.close()
 
     def one(self) -> bool:
+        if self.file.peek(1)[:1] == b"\x16":
+            return False  # TLS on the plain port
         line = self.file.readline().decode("latin-1")
         if not line:
             return False
         counts["requests"] += 1
+        spoke(self.sock)
         self.method, self.target, _ = line.split()
         self.headers: dict[str, str] = {}
         while (header := self.file.readline().decode("latin-1").strip()) != "":
@@ -254,6 +259,12 @@ class Conversation:
         raise Gone
 
 
+def spoke(sock: Any) -> None:
+    with changed:
+        silent.discard(sock)
+        changed.notify_all()
+
+
 def relay(source: Any, target: Any) -> None:
     try:
         while data := source.recv(65536):
@@ -267,18 +278,22 @@ def accept(listener: socket.socket, context: ssl.SSLContext | None) -> None:
     while True:
         sock, _ = listener.accept()
         counts["connections"] += 1
+        silent.add(sock)
         threading.Thread(target=converse, args=(sock, context), daemon=True).start()
 
 
 def converse(sock: Any, context: ssl.SSLContext | None) -> None:
+    accepted = sock
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is not None:
             sock = context.wrap_socket(sock, server_side=True)
+            spoke(accepted)
+        Conversation(sock).run()
     except OSError:
         sock.close()
-        return
-    Conversation(sock).run()
+    finally:
+        spoke(accepted)
 
 
 def main() -> None:
@@ -291,6 +306,9 @@ def main() -> None:
         threading.Thread(target=accept, args=(listener, tls), daemon=True).start()
     print(*ports, flush=True)
     for _ in sys.stdin:
+        # A client that gave up may be gone before its request was read: it counts too.
+        with changed:
+            changed.wait_for(lambda: not silent, timeout=2)
         print(counts["requests"], counts["connections"], flush=True)
 
 

@@ -59,14 +59,14 @@ PATHS = ["/echo?a=1&b=", "/gzip", "/cookies", "/latin1", "/binary", "/empty", "/
 PATHS += ["/closes-after", "/old", "/trailers", "/big?mb=1", "/sse"]
 
 
-def test_every_kind_of_answer_and_header_is_kept(same: Same, lib: Any) -> None:
+def test_every_kind_of_answer_and_header_is_kept(same: Same[Odd], lib: Any) -> None:
     def act(odd: Odd, client: Client) -> Any:
         return [seen(client.get(path)) for path in PATHS], seen(client.head("/echo"))
 
     same(sync_of(lib, act), hits=len(PATHS) + 1)
 
 
-def test_every_kind_of_answer_and_header_is_kept_async(same: Same, lib: Any) -> None:
+def test_every_kind_of_answer_and_header_is_kept_async(same: Same[Odd], lib: Any) -> None:
     async def act(odd: Odd, client: Client) -> Any:
         return [seen(await client.get(path)) for path in PATHS], seen(await client.head("/echo"))
 
@@ -94,7 +94,7 @@ BODIES: list[dict[str, Any]] = [
 ]
 
 
-def test_every_kind_of_request_body_is_sent_as_it_was(same: Same, lib: Any) -> None:
+def test_every_kind_of_request_body_is_sent_as_it_was(same: Same[Odd], lib: Any) -> None:
     def act(odd: Odd, client: Client) -> Any:
         answers = [seen(client.post("/echo", **body)) for body in BODIES]
         return answers, seen(client.post("/echo", content=letters()))
@@ -102,7 +102,7 @@ def test_every_kind_of_request_body_is_sent_as_it_was(same: Same, lib: Any) -> N
     same(sync_of(lib, act), hits=len(BODIES) + 1)
 
 
-def test_every_kind_of_request_body_is_sent_as_it_was_async(same: Same, lib: Any) -> None:
+def test_every_kind_of_request_body_is_sent_as_it_was_async(same: Same[Odd], lib: Any) -> None:
     async def act(odd: Odd, client: Client) -> Any:
         answers = [seen(await client.post("/echo", **body)) for body in BODIES]
         return answers, seen(await client.post("/echo", content=aletters()))
@@ -110,7 +110,7 @@ def test_every_kind_of_request_body_is_sent_as_it_was_async(same: Same, lib: Any
     same(async_of(lib, act), hits=len(BODIES) + 1)
 
 
-def test_redirects_cookies_auth_and_hooks_stay_the_clients_own(same: Same, lib: Any) -> None:
+def test_redirects_cookies_auth_and_hooks_stay_the_clients_own(same: Same[Odd], lib: Any) -> None:
     def act(odd: Odd, client: Client) -> Any:
         hooked: list[Any] = []
         client.event_hooks = {
@@ -170,7 +170,7 @@ def dropped(odd: Odd, client: Client) -> Any:
 
 
 @pytest.mark.parametrize("act", [by_lines, raw_gzip, half_read, never_read, endless, broken, dropped])
-def test_a_stream_replays_as_what_it_was(same: Same, lib: Any, act: Act) -> None:
+def test_a_stream_replays_as_what_it_was(same: Same[Odd], lib: Any, act: Act) -> None:
     same(sync_of(lib, act))
 
 
@@ -260,11 +260,11 @@ async def aunclosed(odd: Odd, client: Client) -> Any:
         aunclosed,
     ],
 )
-def test_a_stream_of_a_task_replays_as_what_it_was(same: Same, lib: Any, act: AsyncAct) -> None:
+def test_a_stream_of_a_task_replays_as_what_it_was(same: Same[Odd], lib: Any, act: AsyncAct) -> None:
     same(async_of(lib, act))
 
 
-def test_many_tasks_at_once_come_back_in_the_same_order(same: Same, lib: Any) -> None:
+def test_many_tasks_at_once_come_back_in_the_same_order(same: Same[Odd], lib: Any) -> None:
     async def act(odd: Odd, client: Client) -> Any:
         order: list[Any] = []
 
@@ -290,7 +290,7 @@ def test_many_tasks_at_once_come_back_in_the_same_order(same: Same, lib: Any) ->
 FAILURES = ["/closed", "/broken", "/short", "/reset", "/nonsense"]
 
 
-def test_failures_are_raised_with_the_same_types_texts_and_causes(same: Same, lib: Any) -> None:
+def test_failures_are_raised_with_the_same_types_texts_and_causes(same: Same[Odd], lib: Any) -> None:
     def act(odd: Odd, client: Client) -> Any:
         errors = [raised(lambda path=path: client.get(path)) for path in FAILURES]
         errors.append(raised(lambda: client.get("http://127.0.0.1:1/")))
@@ -302,7 +302,7 @@ def test_failures_are_raised_with_the_same_types_texts_and_causes(same: Same, li
     same(sync_of(lib, act))
 
 
-def test_failures_are_raised_with_the_same_types_texts_and_causes_async(same: Same, lib: Any) -> None:
+def test_failures_are_raised_with_the_same_types_texts_and_causes_async(same: Same[Odd], lib: Any) -> None:
     async def act(odd: Odd, client: Client) -> Any:
         errors = []
         for path in [*FAILURES, "http://127.0.0.1:1/", "/slow?s=30"]:
@@ -315,7 +315,7 @@ def test_failures_are_raised_with_the_same_types_texts_and_causes_async(same: Sa
     same(async_of(lib, act))
 
 
-def test_a_body_that_raises_raises_the_same_again(same: Same, lib: Any) -> None:
+def test_a_body_that_raises_raises_the_same_again(same: Same[Odd], lib: Any) -> None:
     ran: list[str] = []
 
     def body() -> Iterator[bytes]:
@@ -329,7 +329,7 @@ def test_a_body_that_raises_raises_the_same_again(same: Same, lib: Any) -> None:
     same(sync_of(lib, act))
 
 
-def test_a_body_that_the_server_refused_midway_is_drawn_no_further(same: Same, lib: Any) -> None:
+def test_a_body_that_the_server_refused_midway_is_drawn_no_further(same: Same[Odd], lib: Any) -> None:
     drawn: list[int] = []
 
     def body() -> Iterator[bytes]:
@@ -349,7 +349,7 @@ def test_a_body_that_the_server_refused_midway_is_drawn_no_further(same: Same, l
     assert len(drawn) == first
 
 
-def test_tls_and_its_errors(same: Same, lib: Any) -> None:
+def test_tls_and_its_errors(same: Same[Odd], lib: Any) -> None:
     def program(odd: Odd) -> Any:
         trusting = ssl.create_default_context(cafile=odd.certificate)
         with lib.Client(verify=trusting, trust_env=False) as client:
@@ -362,7 +362,7 @@ def test_tls_and_its_errors(same: Same, lib: Any) -> None:
     same(program)
 
 
-def test_proxies_forwarding_and_tunnelling(same: Same, lib: Any) -> None:
+def test_proxies_forwarding_and_tunnelling(same: Same[Odd], lib: Any) -> None:
     def program(odd: Odd) -> Any:
         trusting = ssl.create_default_context(cafile=odd.certificate)
         proxy = odd.url.replace("//", "//user:word@")
@@ -376,18 +376,18 @@ def test_proxies_forwarding_and_tunnelling(same: Same, lib: Any) -> None:
     same(program)
 
 
-def test_a_client_made_before_the_session_is_covered(same: Same, lib: Any) -> None:
+def test_a_client_made_before_the_session_is_covered(same: Same[Odd], lib: Any) -> None:
     with lib.Client(base_url=same.server.url, trust_env=False) as client:
         client.get("/echo")  # and has a live connection to keep
         same(lambda odd: seen(client.get("/gzip")))
         assert client.get("/echo").status_code == 200
 
 
-def test_the_modules_own_functions_are_covered(same: Same, lib: Any) -> None:
+def test_the_modules_own_functions_are_covered(same: Same[Odd], lib: Any) -> None:
     same(lambda odd: [seen(lib.get(odd.url + "/echo")), seen(lib.post(odd.url + "/echo", json=[1]))], hits=2)
 
 
-def test_direct_use_of_the_pool_is_covered(same: Same, lib: Any) -> None:
+def test_direct_use_of_the_pool_is_covered(same: Same[Odd], lib: Any) -> None:
     core = importlib.import_module(lib.__name__.replace("httpx", "httpcore"))
 
     def program(odd: Odd) -> Any:
@@ -401,7 +401,7 @@ def test_direct_use_of_the_pool_is_covered(same: Same, lib: Any) -> None:
     same(program, hits=2)
 
 
-def test_a_transport_of_the_programs_own_runs_in_a_replay(same: Same, lib: Any) -> None:
+def test_a_transport_of_the_programs_own_runs_in_a_replay(same: Same[Odd], lib: Any) -> None:
     tried: list[str] = []
 
     class Stubborn(lib.BaseTransport):  # type: ignore[name-defined, misc]
@@ -429,7 +429,7 @@ def test_a_transport_of_the_programs_own_runs_in_a_replay(same: Same, lib: Any) 
     assert report.counts == {"http": 2}, "an answer of a mock is the program's own"
 
 
-def test_the_program_gets_a_stream_while_it_arrives(same: Same, lib: Any) -> None:
+def test_the_program_gets_a_stream_while_it_arrives(same: Same[Odd], lib: Any) -> None:
     """Recording does not read ahead: the first event is there long before the last one was sent."""
 
     def act(odd: Odd, client: Client) -> Any:
@@ -445,7 +445,7 @@ def test_the_program_gets_a_stream_while_it_arrives(same: Same, lib: Any) -> Non
     assert recorded == (True, 9)
 
 
-def test_reading_further_than_the_recording_is_a_divergence_and_no_invented_end(same: Same, lib: Any) -> None:
+def test_reading_further_than_the_recording_is_a_divergence_and_no_invented_end(same: Same[Odd], lib: Any) -> None:
     more = [False]
 
     def act(odd: Odd, client: Client) -> Any:
@@ -469,7 +469,7 @@ CHANGES: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("what", "change", "path"), CHANGES)
 def test_a_changed_request_is_a_divergence_that_names_the_field(
-    same: Same, lib: Any, what: str, change: dict[str, Any], path: str
+    same: Same[Odd], lib: Any, what: str, change: dict[str, Any], path: str
 ) -> None:
     now: dict[str, Any] = {}
 
@@ -479,14 +479,14 @@ def test_a_changed_request_is_a_divergence_that_names_the_field(
 
     same.record(sync_of(lib, act))
     now.update(change)
-    before = same.server.counts()
+    before = same.counts()
     _, proof = same.replay(sync_of(lib, act))
     assert proof.difference is not None and proof.difference.code == "LS101"
     assert proof.difference.path.startswith(path)
-    assert same.server.counts() == before
+    assert same.counts() == before
 
 
-def test_what_changes_from_run_to_run_and_who_asks_do_not_matter(same: Same, lib: Any) -> None:
+def test_what_changes_from_run_to_run_and_who_asks_do_not_matter(same: Same[Odd], lib: Any) -> None:
     now = {"authorization": "Bearer one", "user-agent": "agent/1", "x-request-id": "1", "traceparent": "00-a"}
 
     def act(odd: Odd, client: Client) -> Any:
@@ -499,7 +499,7 @@ def test_what_changes_from_run_to_run_and_who_asks_do_not_matter(same: Same, lib
     assert replayed == 200 and proof.identical, proof.difference
 
 
-def test_a_mock_that_takes_our_seam_off_is_noticed_and_the_next_session_puts_it_back(same: Same, lib: Any) -> None:
+def test_a_mock_that_takes_our_seam_off_is_noticed_and_the_next_session_puts_it_back(same: Same[Odd], lib: Any) -> None:
     core: Any = importlib.import_module(lib.__name__.replace("httpx", "httpcore"))
     original = core.ConnectionPool.handle_request
     while hasattr(original, "__wrapped__"):
@@ -512,9 +512,9 @@ def test_a_mock_that_takes_our_seam_off_is_noticed_and_the_next_session_puts_it_
     same(lambda odd: lib.get(odd.url + "/echo").status_code, hits=1)
 
 
-def test_a_session_that_is_over_leaves_clients_as_they_were(same: Same, lib: Any) -> None:
+def test_a_session_that_is_over_leaves_clients_as_they_were(same: Same[Odd], lib: Any) -> None:
     with lib.Client(base_url=same.server.url, trust_env=False) as client:
         same(lambda odd: seen(client.get("/echo")))
-        before = same.server.counts()
+        before = same.counts()
         assert client.get("/echo").status_code == 200
-        assert same.server.counts()[0] == before[0] + 1
+        assert same.counts()[0] == before[0] + 1
