@@ -24,7 +24,7 @@ def _users(filename: str) -> bool:
     found = _known.get(filename)
     if found is None:
         real = filename if filename.startswith("<") else os.path.realpath(filename)
-        library = real.startswith(_OURS) or _SITE in real or real.startswith(_LIBRARIES) or real.startswith("<frozen")
+        library = real.startswith((_OURS, "<frozen")) or _SITE in real or real.startswith(_LIBRARIES)
         found = _known[filename] = not library
     return found
 

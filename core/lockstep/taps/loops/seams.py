@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import heapq
 from asyncio import base_events, events, futures, selector_events, tasks
 from typing import Any
@@ -234,6 +235,13 @@ class _Ordered:
 
 def install() -> None:
     """Puts the seams in place, once."""
+    for ours, theirs in (
+        (run, handle_run), (_run_once, run_once), (new_task, create_task), (new_future, create_future),
+        (timer_at, call_at), (call_from_outside, call_soon_threadsafe), (time_now, loop_time),
+        (as_completed, original_as_completed), (run_in_executor, in_executor),
+        (shutdown_default_executor, shutdown_executor),
+    ):  # fmt: skip
+        functools.update_wrapper(ours, theirs)
     _Handle._run = run
     _Base._run_once, _Base.create_task, _Base.create_future = _run_once, new_task, new_future
     _Base.call_at, _Base.call_soon_threadsafe, _Base.time = timer_at, call_from_outside, time_now

@@ -32,7 +32,8 @@ class GatedLock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         session = current.session
-        if session is None or lanes.inside() is not None:
+        wrong = timeout != -1 and (timeout < 0 or not blocking)
+        if session is None or wrong or lanes.inside() is not None:
             return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
         if session.recording:
             return self._record(session, blocking, timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from _thread import get_ident
 from typing import Any
@@ -54,5 +55,7 @@ def bootstrap_inner(self: Any) -> None:
 def install() -> None:
     # A thread's own event and locks are the interpreter's business, not the program's.
     threading.Thread.__init__ = lanes.ours(_init)  # type: ignore[method-assign]
+    for ours, theirs in ((start, _start), (bootstrap_inner, _inner)):
+        functools.update_wrapper(ours, theirs)
     threading.Thread.start = start  # type: ignore[method-assign]
     threading.Thread._bootstrap_inner = bootstrap_inner  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ at once; a wait that was ended by another strand waits for that strand, however 
 from __future__ import annotations
 
 import _thread
+import functools
 import threading
 import time
 from typing import Any
@@ -152,6 +153,8 @@ def install() -> None:
     clock: Any = time
     clock.sleep = stand_in(sleep, _sleep, "time")
     threading._allocate_lock = allocate_lock  # type: ignore[attr-defined]
+    for ours, theirs in ((join, _join), (is_alive, _is_alive), (is_set, _is_set)):
+        functools.update_wrapper(ours, theirs)
     threading.Thread.join = join  # type: ignore[method-assign]
     threading.Thread.is_alive = is_alive  # type: ignore[method-assign]
     threading.Event.is_set = is_set  # type: ignore[method-assign]
