@@ -16,7 +16,7 @@ import atexit
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lockstep.launch import meeting
 from lockstep.launch.inherit import Ours
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _sleep = time.sleep
 _start_thread = _thread.start_new_thread
 _exit = os._exit
+_abort = os.abort
+_kill = os.kill
 
 # Seconds between the first divergence and the end of the process: the program's own way out comes first.
 GRACE = 2.0
@@ -112,6 +114,7 @@ class Launched:
         self.session: Session | None = None
         self.reported = False
         self._ending = _thread.allocate_lock()
+        self._ender = 0  # the thread that records the end
 
     # -- the beginning
 
@@ -130,9 +133,15 @@ class Launched:
             self._fault(error)
             if self.settings.mode == "replay":
                 _exit(2)
+            from lockstep.session import current
+
+            current.session = None  # taps that were started find nobody to tell
             return
         os._exit = self._leave  # type: ignore[assignment]
-        os.register_at_fork(after_in_child=self._forked)
+        os.abort = self._abort
+        os.kill = self._kill
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
 
     def _start_session(self) -> None:
         from lockstep.session.session import start_recording, start_replay
@@ -175,10 +184,13 @@ class Launched:
 
     def end(self, status: int | None, error: BaseException | None = None) -> None:
         """Ends the session and leaves its report, once, whoever comes first."""
+        if self._ender == _thread.get_ident():
+            return  # a signal handler that ends the process while its end is being recorded
         with self._ending:
             session, self.session = self.session, None
             if session is None:
                 return
+            self._ender = _thread.get_ident()
             from lockstep.session.session import finish
 
             for _, state, executable in meeting.heard(self.settings.meeting):
@@ -202,6 +214,31 @@ class Launched:
         if os.getpid() == self.pid:
             self.end(status)
         _exit(status)
+
+    def _abort(self) -> NoReturn:
+        """Stands for `os.abort`."""
+        self._dies()
+        _abort()
+
+    def _kill(self, pid: int, number: int, /) -> None:
+        """Stands for `os.kill`, by which a program may end itself."""
+        if pid == self.pid == os.getpid() and _deadly(number):
+            self._dies()
+        _kill(pid, number)
+
+    def _dies(self) -> None:
+        """The program is about to end itself without an end of its own. What was recorded stays, cut off; a
+        replay that got here has reached the cut, if nothing of the recording is left."""
+        session: Any = self.session
+        if session is None or os.getpid() != self.pid:
+            return
+        if self.settings.mode == "record":
+            session.flush()
+            return
+        if session.interrupted and session.gate is not None and session.gate.head() is None:
+            session.on_stop = None  # it ends by itself now
+            session.cut()
+        self.end(None)
 
     def _forked(self) -> None:
         """In a forked child, which shares our memory but must not write the parent's run; what becomes of
@@ -287,6 +324,19 @@ def _difference(session: Session) -> Difference | None:
 
     latched = session.latched()
     return latched.difference if isinstance(latched, Divergence) else None
+
+
+def _deadly(number: int) -> bool:
+    """Whether that signal ends this process: nobody handles it, and ending is what it does."""
+    import signal
+
+    harmless = {"SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"}
+    try:
+        return (
+            number != 0 and signal.Signals(number).name not in harmless and signal.getsignal(number) is signal.SIG_DFL
+        )
+    except ValueError:
+        return False
 
 
 def _quiet() -> None:

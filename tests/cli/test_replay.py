@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -111,6 +112,36 @@ def test_a_killed_run_is_replayed_up_to_the_cut(lockstep, program) -> None:
     assert again.returncode == 0
     assert "✓ identical up to the cut" in again.stderr and "killed by SIGKILL" in again.stderr
     assert recorded.stdout.startswith(again.stdout)
+
+
+@pytest.mark.parametrize("end", ["os.abort()", "os.kill(os.getpid(), 15)", "os.kill(os.getpid(), 9)"])
+def test_a_program_that_ended_itself_by_a_signal_is_replayed_to_that_end(lockstep, program, end: str) -> None:
+    program(f"import os\nprint('last words', flush=True)\n{end}")
+    recorded = lockstep("record", "--", PYTHON, "agent.py")
+    assert (recorded.stdout, "interrupted" in recorded.stderr) == ("last words\n", True)
+    again = lockstep("replay", "agent")
+    assert (again.returncode, again.stdout) == (0, recorded.stdout), again.stderr
+    assert "✓ identical up to the cut" in again.stderr
+    changed = lockstep("replay", "agent", "--", PYTHON, "-c", f"import os\nprint('other words')\n{end}")
+    assert changed.returncode == 1
+
+
+def test_a_replay_that_somebody_interrupts_is_no_verdict(lockstep, program, tmp_path: Path) -> None:
+    program("import os, time\nif os.environ.get('WAIT'): print('up', flush=True); os.read(int(os.environ['WAIT']), 1)")
+    lockstep("record", "--", PYTHON, "agent.py")
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        [PYTHON, "-m", "lockstep", "replay", "agent"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, pass_fds=[read], env={**os.environ, "WAIT": str(read)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=30)
+    os.close(read)
+    os.close(write)
+    assert process.returncode == 130
+    assert words.endswith("lockstep: interrupted\n") and "diverged" not in words
 
 
 def test_another_command_replaces_the_recorded_one(lockstep, program) -> None:

@@ -12,7 +12,11 @@ import pytest
 
 SUPERVISED = (
     "import os, sys; from lockstep.launch import supervise; "
-    "supervise.leave(supervise.run(sys.argv[1:], dict(os.environ)))"
+    "supervise.leave(supervise.run(sys.argv[1:], dict(os.environ)).status)"
+)
+# The way of systems without sigwaitinfo.
+PORTABLY = SUPERVISED.replace("import supervise;", "import portable, supervise;").replace(
+    "supervise.run", "portable.run"
 )
 PYTHON = sys.executable
 
@@ -36,10 +40,11 @@ def supervised(command: list[str]) -> list[str]:
         "import os, sys; print('out'); print('err', file=sys.stderr); sys.stdout.flush(); os.kill(os.getpid(), 15)",
     ],
 )
-def test_status_and_output_are_the_commands_own(code: str) -> None:
+@pytest.mark.parametrize("way", [SUPERVISED, PORTABLY], ids=["linux", "portable"])
+def test_status_and_output_are_the_commands_own(code: str, way: str) -> None:
     command = [PYTHON, "-c", code]
     bare = subprocess.run(command, capture_output=True, check=False)
-    ours = subprocess.run(supervised(command), capture_output=True, check=False)
+    ours = subprocess.run([PYTHON, "-c", way, *command], capture_output=True, check=False)
     assert (ours.returncode, ours.stdout, ours.stderr) == (bare.returncode, bare.stdout, bare.stderr)
 
 

@@ -13,6 +13,7 @@ from lockstep.debugger.lines import safe
 OK = 0
 NO = 1  # the answer is no: diverged, differs, not consistent
 UNUSABLE = 2  # wrong usage, or a store that cannot be used
+INTERRUPTED = 130  # as a shell says it
 NOT_STARTED = 125  # the target cannot be imported or started, so that `git bisect run` skips it
 
 
@@ -25,6 +26,9 @@ def reported(*, as_json: bool = False, debug: bool = False) -> Iterator[None]:
         # `lockstep log x | head`: the reader has enough. Python would complain once more at exit.
         sys.stdout = None
         raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        terminal.say("lockstep: interrupted")
+        raise SystemExit(INTERRUPTED) from None
     except Exception as error:
         from lockstep.errors import LockstepError  # here: a program to record starts before this is needed
 

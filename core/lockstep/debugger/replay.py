@@ -86,7 +86,8 @@ def replay(
     speed    pace of streams: 0 at once, 1 as recorded, 10 ten times faster
     stdout   file descriptor for the command's stdout, stderr likewise; None leaves ours
 
-    Raises StoreError, AddressError, and TargetError (LS401, LS402, LS403) where nothing could be run.
+    Raises StoreError, and TargetError (LS401, LS402, LS403) where nothing could be run; KeyboardInterrupt
+    where a signal ended the command early.
     """
     opened = open_store(store)
     try:
@@ -105,6 +106,8 @@ def replay(
         )  # fmt: skip
     if outcome.error is not None:
         raise outcome.error
+    if outcome.asked and (outcome.report is None or not outcome.report.identical):
+        raise KeyboardInterrupt  # ended from outside: it says nothing about the run
     if outcome.fault:
         raise TargetError(Code.BAD_TARGET, f"the replay could not begin: {outcome.fault.splitlines()[-1]}")
     return _judge(run, words_, told, outcome)

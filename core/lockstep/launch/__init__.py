@@ -49,7 +49,7 @@ def run(
         )  # fmt: skip
         try:
             with child.fixed_addresses():
-                status = supervise.run(list(command), environment, stdout=stdout, stderr=stderr)
+                ended = supervise.run(list(command), environment, stdout=stdout, stderr=stderr)
         except supervise.NotStarted as error:
             from lockstep.errors import Code, TargetError
 
@@ -57,6 +57,6 @@ def run(
             raise TargetError(Code.NO_TARGET, f"{command[0]} could not be started: {reason}.") from error
         from lockstep.launch import outcome
 
-        return outcome.read(place, command, mode, status)
+        return outcome.read(place, command, mode, ended)
     finally:
         meeting.remove(place)

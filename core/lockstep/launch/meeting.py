@@ -25,10 +25,12 @@ FOREIGN = "foreign"  # its interpreter cannot import lockstep
 # What a session's notes call a Python process that was started but not recorded.
 CHILD_PROCESS = "child process"
 
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0)  # Windows inherits nothing unless asked to
+
 
 def make() -> str:
     """Makes the directory, for this user only."""
-    parent = os.environ.get("TMPDIR") or "/tmp"
+    parent = os.environ.get("TMPDIR") or os.environ.get("TEMP") or "/tmp"
     path = os.path.join(parent, f"lockstep-{os.getpid()}-{os.urandom(6).hex()}")
     os.mkdir(path, 0o700)
     return path
@@ -48,7 +50,7 @@ def hello(path: str, state: str, executable: str) -> None:
     """Adds this process's line. One small write in append mode: whole lines also from several processes."""
     line = f"{os.getpid()} {state} {executable}\n".encode("utf-8", "surrogateescape")
     try:
-        fd = os.open(os.path.join(path, "hello"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(os.path.join(path, "hello"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CLOEXEC, 0o600)
     except OSError:
         return  # the supervisor has ended and taken the directory with it: nobody is left to tell
     try:
@@ -69,7 +71,7 @@ def heard(path: str) -> list[tuple[int, str, str]]:
 def claim(path: str) -> bool:
     """Whether this process is the first of the command, and with that the one to record or replay."""
     try:
-        fd = os.open(os.path.join(path, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fd = os.open(os.path.join(path, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o600)
     except OSError:
         return False  # taken, or the supervisor and its directory are gone
     try:
@@ -87,7 +89,7 @@ def release(path: str) -> None:
 def put(path: str, name: str, data: bytes) -> None:
     """Writes a file that a reader sees whole or not at all."""
     part = os.path.join(path, f"{name}.{os.getpid()}")
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC, 0o600)
     try:
         view = memoryview(data)
         while view:
@@ -100,7 +102,7 @@ def put(path: str, name: str, data: bytes) -> None:
 def read(path: str, name: str) -> bytes:
     """The file's content, empty where nobody wrote it."""
     try:
-        fd = os.open(os.path.join(path, name), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(os.path.join(path, name), os.O_RDONLY | _CLOEXEC)
     except FileNotFoundError:
         return b""
     try:

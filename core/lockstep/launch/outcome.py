@@ -8,6 +8,7 @@ import msgspec
 
 from lockstep.errors import Code, LockstepError, StoreError, TargetError
 from lockstep.launch import meeting
+from lockstep.launch.supervise import Ended
 from lockstep.session.report import Coverage, Report
 
 
@@ -17,6 +18,7 @@ class Outcome(msgspec.Struct, frozen=True):
     report     the recorded process's; None where it could not leave one (killed, replaced, still running)
     error      why there is no run at all, or none to replay
     fault      an error of ours while recording: the program ran on bare
+    asked      whether somebody asked the command to end by a signal
     uncovered  executables of Python processes that were started but not recorded
     """
 
@@ -25,6 +27,7 @@ class Outcome(msgspec.Struct, frozen=True):
     report: Report | None = None
     error: LockstepError | None = None
     fault: str = ""
+    asked: bool = False
     uncovered: tuple[str, ...] = ()
 
 
@@ -39,7 +42,7 @@ def coverage(outcome: Outcome) -> tuple[Coverage, ...]:
     return (*known, *late)
 
 
-def read(place: str, command: Sequence[str], mode: str, status: int) -> Outcome:
+def read(place: str, command: Sequence[str], mode: str, ended: Ended) -> Outcome:
     """Collects what the command's processes left in their meeting place."""
     heard = meeting.heard(place)
     report = meeting.read(place, "report")
@@ -51,7 +54,8 @@ def read(place: str, command: Sequence[str], mode: str, status: int) -> Outcome:
     elif not any(state == meeting.RECORDED for _, state, _ in heard):
         error = _not_loaded(command, mode, [executable for _, state, executable in heard if state == meeting.FOREIGN])
     return Outcome(
-        status=status,
+        status=ended.status,
+        asked=ended.asked,
         run=meeting.read(place, "run").decode(),
         report=msgspec.json.decode(report, type=Report) if report else None,
         error=error,

@@ -2,6 +2,7 @@
 
 The supervisor stays in the command's process group and session, waits in `sigwaitinfo`, and passes on
 what was sent to it alone. No handlers and no threads, so there is no moment at which a signal is lost.
+Where the system has no `sigwaitinfo` (only Linux is known to do), `launch.portable` does what it can.
 """
 
 from __future__ import annotations
@@ -10,12 +11,10 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Collection
 
-from lockstep.launch.group import Canary
-
-FORWARDED = frozenset(
-    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH}
-)
+# Signals that ask a program to end.
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, which for these means by the terminal
 
 
@@ -23,18 +22,53 @@ class NotStarted(Exception):
     """The command could not be started; the operating system's reason is the cause."""
 
 
+class Ended:
+    """status   0 to 255, or -N when signal N ended the command
+    asked    whether somebody asked the command, or us for it, to end by a signal
+    """
+
+    __slots__ = ("asked", "status")
+
+    def __init__(self, status: int, asked: bool) -> None:
+        self.status = status
+        self.asked = asked
+
+
 def run(
     command: list[str], environment: dict[str, str], *, stdout: int | None = None, stderr: int | None = None
-) -> int:
-    """Starts the command, waits for it, and returns its status: 0 to 255, or -N when signal N ended it.
+) -> Ended:
+    """Starts the command and waits for its end.
 
     stdout, stderr  file descriptors to put in the place of the command's; None leaves ours
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
+    if sys.platform != "linux":
+        from lockstep.launch import portable
+
+        return portable.run(command, environment, stdout=stdout, stderr=stderr)
+    from lockstep.launch.group import Canary
+
+    watched = frozenset(
+        {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+        | {signal.SIGWINCH, signal.SIGCHLD}
+    )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     canary = Canary()
     try:
         pid = _start(command, environment, before, stdout, stderr)
-        return _wait(pid, canary)
+        asked = False
+        while True:
+            # Asked first each time: several children's signals arrive as one.
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return Ended(os.waitstatus_to_exitcode(status), asked)
+            info = signal.sigwaitinfo(watched)
+            asked = asked or signal.Signals(info.si_signo).name in ENDING
+            if info.si_signo == signal.SIGCHLD or info.si_code == SI_KERNEL or canary.got(info.si_signo):
+                continue
+            try:
+                os.kill(pid, info.si_signo)
+            except ProcessLookupError:
+                continue  # ended a moment ago: the next round collects it
     finally:
         canary.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -43,7 +77,7 @@ def run(
 def _start(
     command: list[str],
     environment: dict[str, str],
-    mask: set[int] | set[signal.Signals],
+    mask: Collection[int],
     stdout: int | None,
     stderr: int | None,
 ) -> int:
@@ -62,27 +96,14 @@ def _start(
         raise NotStarted(command[0]) from error
 
 
-def _wait(pid: int, canary: Canary) -> int:
-    while True:
-        # Asked first each time: several children's signals arrive as one.
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        info = signal.sigwaitinfo(FORWARDED | {signal.SIGCHLD})
-        if info.si_signo == signal.SIGCHLD or info.si_code == SI_KERNEL or canary.got(info.si_signo):
-            continue
-        try:
-            os.kill(pid, info.si_signo)
-        except ProcessLookupError:
-            continue  # ended a moment ago: the next round collects it
-
-
 def leave(status: int) -> None:
     """Ends this process the way the command ended: with its status, or by the same signal."""
     sys.stdout.flush()
     sys.stderr.flush()
     if status >= 0:
         raise SystemExit(status)
+    if sys.platform == "win32":
+        raise SystemExit(status & 0xFFFFFFFF)
     number = -status
     if number in (signal.SIGQUIT, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS):
         import resource
