@@ -50,7 +50,7 @@ class _Tool:
         self.name = name or function.__name__
         self.effect = effect
         self._function = function
-        self._signature: Any = None
+        self._names: tuple[str, ...] | None = None
 
     def open(self, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Asks the session for this call."""
@@ -61,15 +61,23 @@ class _Tool:
         return call
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-        import inspect
+        if self._names is None:
+            self._names = _positional(self._function)
+        if len(args) <= len(self._names):
+            bound: dict[str, Any] = dict(zip(self._names, args, strict=False))
+            if kwargs.keys().isdisjoint(bound):
+                bound.update(kwargs)
+                return {name: _taken(value) for name, value in bound.items()}
+        # More than there are names for, or a name given twice: the call itself will say if that is wrong.
+        return {"args": _taken(list(args)), "kwargs": {name: _taken(value) for name, value in kwargs.items()}}
 
-        if self._signature is None:
-            self._signature = inspect.signature(self._function)
-        try:
-            bound = self._signature.bind(*args, **kwargs).arguments
-        except TypeError:
-            bound = {"args": args, "kwargs": kwargs}  # the call itself will say what is wrong with them
-        return {name: _taken(value) for name, value in bound.items()}
+
+def _positional(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the parameters that can be given by place."""
+    import inspect
+
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(name for name, found in inspect.signature(function).parameters.items() if found.kind in kinds)
 
 
 def _taken(value: Any) -> Value:

@@ -22,28 +22,31 @@ class Handed:
     """What one effect handed to the program so far, as a digest. Pieces of bytes are one text: how a
     network cut them up is not part of it."""
 
-    __slots__ = ("_hash", "key", "pos")
+    __slots__ = ("_digest", "_hash", "key", "pos")
 
     def __init__(self, key: bytes, pos: int) -> None:
         self.key = key
         self.pos = pos
-        self._hash = blake2b(digest_size=16, person=b"lockstep outcome")
+        self._hash: Any = blake2b(digest_size=16, person=b"lockstep outcome")
+        self._digest = b""
 
     def add(self, value: Value) -> None:
-        if isinstance(value, bytes):
-            self._hash.update(value)
-        else:
-            self._hash.update(canonical.digest(value))
+        if self._hash is not None:
+            self._hash.update(value if isinstance(value, bytes) else canonical.digest(value))
 
     def end(self, status: str, value: Value) -> None:
+        if self._hash is None:
+            return
         # A stream that was closed and one that was left open got the same answer.
         if status != Status.CLOSED:
             self._hash.update(b"\0" + status.encode())
             if value is not None:
                 self._hash.update(canonical.digest(value))
+        self._digest = self._hash.digest()
+        self._hash = None  # a run has many effects, and the state of a hash takes 360 bytes
 
     def digest(self) -> bytes:
-        return self._hash.digest()
+        return self._digest if self._hash is None else self._hash.digest()
 
 
 class _Within:
