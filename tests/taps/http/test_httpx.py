@@ -56,7 +56,7 @@ def seen(response: Any) -> dict[str, Any]:
 
 
 PATHS = ["/echo?a=1&b=", "/gzip", "/cookies", "/latin1", "/binary", "/empty", "/unmodified", "/until-close"]
-PATHS += ["/closes-after", "/old", "/trailers", "/big?mb=1", "/sse"]
+PATHS += ["/old", "/trailers", "/big?mb=1", "/sse"]
 
 
 def test_every_kind_of_answer_and_header_is_kept(same: Same[Odd], lib: Any) -> None:
@@ -285,6 +285,15 @@ def test_many_tasks_at_once_come_back_in_the_same_order(same: Same[Odd], lib: An
     orders: list[Any] = []
     same(async_of(lib, act))
     assert orders[2] == orders[1]
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_made_anew(same: Same[Odd], lib: Any) -> None:
+    def act(odd: Odd, client: Client) -> Any:
+        first = seen(client.get("/closes-after"))
+        time.sleep(0.1)  # the end of the connection must have arrived
+        return first, seen(client.get("/echo"))
+
+    same(sync_of(lib, act), hits=2)
 
 
 FAILURES = ["/closed", "/broken", "/short", "/reset", "/nonsense"]
