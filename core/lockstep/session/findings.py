@@ -7,7 +7,7 @@ for one kind of difference that only shows at the end, and returns None where th
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from lockstep.errors import Code, Difference
@@ -148,9 +148,13 @@ def reads_left(
     return None
 
 
-def output_left(tape: Tape, printed: Mapping[tuple[str, str], Printed]) -> Difference | None:
-    """Recorded output that was not printed."""
+def output_left(
+    tape: Tape, printed: Mapping[tuple[str, str], Printed], still_open: Collection[str]
+) -> Difference | None:
+    """Recorded output that was not printed, but for strands that were still open."""
     for lane, recorded in sorted(tape.lanes.items()):
+        if tape.strands.get(lane, lane) in still_open:
+            continue
         for channel in recorded.output:
             left = printed.get((lane, channel))
             line = "(all of it)" if left is None else left.left()

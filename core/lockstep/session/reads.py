@@ -208,7 +208,7 @@ class _Served:
                 self._left = values
                 return self.next(real)
         if self._counted:
-            _past_end(self)
+            return _past_end(self, real)
         return self._stale(real)
 
     def _stale(self, real: Callable[[], int]) -> int:
@@ -281,15 +281,13 @@ def _chunks(tape: Any, lane: str, source: str) -> Iterator[list[int]]:
             raise StoreError(Code.DAMAGED, f"the recorded reads of {source} in lane {lane}: {error}") from None
 
 
-def _past_end(stream: _Served) -> NoReturn:
+def _past_end(stream: _Served, real: Callable[[], int]) -> int:
     from lockstep.errors import Code
 
     lane = stream.lane
     session = lane.session
-    if session.stopped:
-        session.raise_latched()
-    if session.interrupted:
-        session.cut_here(lane)
+    if session.past_end(lane):
+        return real()
     times = stream.count
     session.latch(
         Code.READS, f"{stream.name} is read more often than recorded", lane=lane, kind="read", name=stream.name,

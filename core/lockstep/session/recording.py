@@ -95,13 +95,19 @@ class Recording(Session):
         for lane in list(self.lanes.values()):
             reads.flush(lane)
         end = ending(exit, error, result)
-        digest = engine.digest(self.sums(), canonical.digest(end))
+        still_open = self.still_open()
+        digest = engine.digest(self.sums(still_open), canonical.digest(end))
         failed = error is not None or exit not in (0, None)
         body: dict[str, Value] = {
             "end": end,
             "site": sites.of_exception(error) if error is not None else "",
             "digest": digest,
-            "reads": {lane.name: dict(lane.reads) for lane in self.lanes.values() if lane.reads},
+            "open": [*sorted(still_open)],
+            "reads": {
+                lane.name: dict(lane.reads)
+                for lane in self.lanes.values()
+                if lane.reads and lane.strand.name not in still_open
+            },
             "faults": list(self.faults),
             "notes": [[source, detail, count] for (source, detail), count in self.notes.items()],
         }

@@ -25,6 +25,7 @@ from lockstep.session.tape import Recorded, Slot, Tape
 from lockstep.session.turns import Turns
 
 _sleep = time.sleep  # before the taps
+_SETTLE = 1.0  # seconds without progress after which other strands are not waited for at the end
 
 
 class Replaying(Session):
@@ -43,6 +44,7 @@ class Replaying(Session):
         self._cut = False
         self._turns: dict[str, Turns] = {}
         self._blocked = 0
+        self._open: frozenset[str] = frozenset(self._recorded_end().get("open", ()))  # strands that ran on at the end
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
         super().__init__(run, process, seed)
         if self.interrupted or len({slot.strand for slot in tape.slots}) > 1:
@@ -65,7 +67,7 @@ class Replaying(Session):
         """The recorded effect for this call; None past the cut of an interrupted run."""
         if self.stopped:
             self.raise_latched()
-        decision = engine.match(lane.state, key, self.interrupted)
+        decision = engine.match(lane.state, key, self.interrupted or lane.strand.name in self._open)
         if isinstance(decision, engine.Beyond):
             return None
         asked = {"lane": lane.name, "kind": kind, "name": name, "source": sites.site(2)}
@@ -118,7 +120,26 @@ class Replaying(Session):
             self.diverge(
                 Code.EXTRA, f"the recorded program never waited here ({what})", lane=lane, kind=what, name=what
             )
+        self._rest()
+
+    def past_end(self, lane: Lane) -> bool:
+        """A lane wants to read more than was recorded. Returns True where nothing is known of it and the real
+        value does: where an interrupted recording stops short of other lanes that are still to go on."""
+        if self.stopped:
+            self.raise_latched()
+        if self.interrupted:
+            if self.gate.head() is not None:
+                return True
+            self.cut_here()
+        if lane.strand.name in self._open:
+            self._rest()
+        return False
+
+    def _rest(self) -> NoReturn:
+        # As in the recording, this strand gets no further before the end of the program.
         self.gate.wait_stop()
+        if self._first is None and not self._cut:
+            raise SystemExit  # a thread ends by it without a word
         self.raise_latched()
 
     def step(self, name: str, state: Value) -> None:
@@ -250,26 +271,35 @@ class Replaying(Session):
     def flush(self, timeout: float = 10.0) -> bool:
         return True
 
-    def strand_ended(self, lane: Lane) -> None:
-        super().strand_ended(lane)
+    def strand_ended(self, strand: Lane) -> None:
+        super().strand_ended(strand)
         # A thread that is over makes no more calls: what is left of its lane was never asked.
         if not self.stopped and not self.interrupted and current.session is self:
-            found = findings.calls_left(self.tape, [lane.state])
+            found = findings.calls_left(self.tape, [strand.state])
             if found is not None:
                 self._stop_at(found)
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
+        self._settle()
         end = ending(exit, error, result)
         recorded = self._recorded_end().get("end")
         if not (isinstance(recorded, dict) and "result" in recorded):
             end.pop("result", None)  # nobody knows what the recorded one would have been
-        digest = engine.digest(self.sums(), canonical.digest(end))
+        digest = engine.digest(self.sums(self._open), canonical.digest(end))
         if self._first is None and not self._cut:
             self._first = self._compare(end, digest)
         identical = self._first is None and not self.faults and not self.notes
         self.stopped = True
         self.gate.stop()
         return self._report("replay", digest, exit, identical=identical, cut=self._cut, difference=self._first)
+
+    def _settle(self) -> None:
+        """The program is over in its first strand; what the others had done by then they do now."""
+        quiet, progress = 0.0, -1
+        while self._alive and not self.stopped and quiet < _SETTLE and self.gate.head() is not None:
+            quiet = quiet + 0.005 if self.gate.progress == progress else 0.0
+            progress = self.gate.progress
+            _sleep(0.005)
 
     def _recorded_end(self) -> dict[str, Any]:
         body = self.tape.body(self.tape.finish_seq) if self.tape.finish is not None else None
@@ -279,14 +309,20 @@ class Replaying(Session):
         """What only shows when the program is over."""
         tape, root = self.tape, self.root.name
         if tape.finish is None:
+            if self.gate.head() is None:
+                self._cut = True  # it was killed between its last event and its end
+                return None
             return findings.end_too_early(tape, self.gate.head(), root)
         recorded = self._recorded_end()
-        counts = {name: lane.reads for name, lane in self.lanes.items()}
+        closed = [lane for lane in self.lanes.values() if lane.strand.name not in self._open]
+        counts = {lane.name: lane.reads for lane in closed}
+        printed = {at: found for at, found in self._printed.items() if at[0] in counts}
+        handed = {lane.name: self._handed[lane.name] for lane in closed}
         return (
             findings.calls_left(tape, tape.lanes.values())
             or findings.reads_left(tape, recorded.get("reads", {}), counts)
-            or findings.output_left(tape, self._printed)
-            or findings.answers_left(tape, self._handed)
+            or findings.output_left(tape, printed, self._open)
+            or findings.answers_left(tape, handed)
             or findings.end(tape, recorded.get("end"), end, root)
             or findings.digests(tape, recorded.get("digest"), digest, root)
         )

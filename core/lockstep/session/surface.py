@@ -10,7 +10,7 @@ import _thread
 import itertools
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
@@ -51,7 +51,7 @@ class Session:
         self.counts: dict[str, int] = {}
         self.on_stop: Callable[[], None] | None = None
         self.report: Report | None = None  # once it has ended
-        self.strands = 0  # program threads and work items that have begun or will begin
+        self._alive: set[object] = set()  # the program's strands beside the first: begun, or about to begin
         self._started = _monotonic_ns()
         self._positions = itertools.count(1)
         self._lock = _thread.allocate_lock()
@@ -129,22 +129,32 @@ class Session:
 
     def alone(self, loop: Any) -> bool:
         """Whether nothing but the gate can move this loop: no other strand, no socket of the program's own."""
-        return self.strands <= 0 and len(loop._selector.get_map()) <= 1
+        return not self._alive and len(loop._selector.get_map()) <= 1
 
-    def strand_began(self) -> None:
+    def strand_began(self, strand: object) -> None:
+        """A thread or work item of the program will run: its lane, or anything else that stands for it."""
         with self._lock:
-            self.strands += 1
+            self._alive.add(strand)
 
-    def strand_dropped(self) -> None:
+    def strand_dropped(self, strand: object) -> None:
+        """It will not run, or is over."""
         with self._lock:
-            self.strands -= 1
+            self._alive.discard(strand)
 
-    def strand_ended(self, lane: Lane) -> None:
-        self.strand_dropped()
+    def strand_ended(self, strand: Lane) -> None:
+        """It ran, and is over."""
+        self.strand_dropped(strand)
+
+    def still_open(self) -> set[str]:
+        """Strands that run on when the session ends (daemon threads). How far they came then is a race: each
+        of their recorded calls must be made in a replay, but their lanes are no part of the run's identity."""
+        with self._lock:
+            return {strand.name for strand in self._alive if isinstance(strand, Lane)}
 
     # The end.
 
-    def sums(self) -> list[engine.LaneSum]:
+    def sums(self, still_open: Collection[str]) -> list[engine.LaneSum]:
+        """The identity of each lane's content, but for those of strands that are still open."""
         printed: dict[str, list[tuple[str, bytes]]] = {}
         for (lane, channel), out in self._printed.items():
             printed.setdefault(lane, []).append((channel, out.digest()))
@@ -155,7 +165,8 @@ class Session:
                 tuple(sorted((source, count) for source, count in lane.reads.items() if count)),
                 tuple(sorted(printed.get(lane.name, []))),
             )
-            for lane in self.lanes.values()
+            for lane in list(self.lanes.values())
+            if lane.strand.name not in still_open
         ]
 
     def steps(self) -> int:

@@ -97,7 +97,10 @@ def new_task(self: Any, coro: Any, **kwargs: Any) -> Any:
     context = kwargs.get("context")
     if context is not None:
         context.run(LANE.set, child)
-    if self._task_factory is None and not self.is_closed():
+    eager = self._task_factory is not None and self._task_factory is tasks.eager_task_factory
+    if (self._task_factory is None or eager) and not self.is_closed():
+        if eager:
+            kwargs["eager_start"] = True
         if context is None:
             kwargs["context"] = context = contextvars.copy_context()
             context.run(LANE.set, child)
@@ -200,8 +203,8 @@ def run_in_executor(self: Any, executor: Any, func: Any, *args: Any) -> Any:
     session = current.session
     if session is not None and not session.recording:
         # A served client reads a file that it sends: the loop does not stand still meanwhile.
-        session.strand_began()
-        found.add_done_callback(lambda _: session.strand_dropped())
+        session.strand_began(found)
+        found.add_done_callback(session.strand_dropped)
     return found
 
 
@@ -213,11 +216,11 @@ async def shutdown_default_executor(self: Any, *args: Any, **kwargs: Any) -> Non
         await shutdown_executor(self, *args, **kwargs)
         return
     token = INSIDE.set(True)
-    session.strand_began()
+    session.strand_began(self)
     try:
         await shutdown_executor(self, *args, **kwargs)
     finally:
-        session.strand_dropped()
+        session.strand_dropped(self)
         INSIDE.reset(token)
 
 

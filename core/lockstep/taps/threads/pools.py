@@ -46,8 +46,9 @@ def install_pool(module: ModuleType) -> None:
             return
         # 3.14 passes (future, (fn, args, kwargs)), earlier ones (future, fn, args, kwargs).
         function = args[1][0] if isinstance(args[1], tuple) else args[1]
-        self._lockstep_lane = lanes.lane().child(lanes.name_of(_inner(function, args)), strand=True)
-        session.strand_began()
+        lane = lanes.lane().child(lanes.name_of(_inner(function, args)), strand=True)
+        self._lockstep_lane = lane
+        session.strand_began(lane)
 
     def run(self: Any, *args: Any) -> None:
         state = self.__dict__

@@ -28,12 +28,13 @@ def start(self: threading.Thread) -> None:
     if effect is not None:
         self._lockstep_inside = effect  # type: ignore[attr-defined]
         return _start(self)
-    self._lockstep_lane = lanes.lane().child(_name(self), strand=True)  # type: ignore[attr-defined]
-    session.strand_began()
+    lane = lanes.lane().child(_name(self), strand=True)
+    self._lockstep_lane = lane  # type: ignore[attr-defined]
+    session.strand_began(lane)
     try:
         return _start(self)
     except BaseException:
-        session.strand_dropped()
+        session.strand_dropped(lane)
         raise
 
 
