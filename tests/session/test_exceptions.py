@@ -166,3 +166,12 @@ def test_a_cycle_of_contexts_ends() -> None:
     first.__context__, second.__context__ = second, first
     again = stored(first)
     assert again.__context__ is not None and again.__context__.__context__ is again
+
+
+def test_a_class_that_its_package_shows_under_its_own_name_is_found_before_it_does() -> None:
+    """anyio renames its exceptions when they are first asked for: the live client does, a served one does not."""
+    hidden = type("Renamed", (Exception,), {"__module__": "shown_later._core", "__qualname__": "Renamed"})
+    hidden.__module__ = "shown_later"
+    recorded = encode(hidden("gone"))
+    hidden.__module__ = "shown_later._core"
+    assert type(decode(recorded)) is hidden

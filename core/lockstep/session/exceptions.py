@@ -224,8 +224,12 @@ def _class(module: str, name: str) -> type[BaseException]:
         found = None if found is None else vars(found).get(part)
     if _is(found, module, name):
         return found  # type: ignore[no-any-return]
-    # Not reachable by its name (made in a function, renamed by its package): among all that are loaded.
-    loaded = [cls for cls in _subclasses(BaseException) if _is(cls, module, name)]
+    # Not reachable by its name (made in a function, renamed by its package): among all that are loaded. anyio
+    # gives a class its public module only when the program first asks for it there.
+    every = _subclasses(BaseException)
+    loaded = [cls for cls in every if _is(cls, module, name)]
+    if not loaded:
+        loaded = [cls for cls in every if cls.__qualname__ == name and cls.__module__.startswith(f"{module}.")]
     if len(loaded) != 1:
         why = "is not loaded here" if not loaded else "is ambiguous: several classes have this name"
         raise LockstepError(Code.UNSERVABLE, f"the recorded exception {module}.{name} {why}")

@@ -25,6 +25,7 @@ from lockstep.session.tape import Recorded, Slot, Tape
 from lockstep.session.turns import Turns
 
 _sleep = time.sleep  # before the taps
+_PATIENCE = 0.1  # seconds that a loop waits for a callback from another thread before it goes on without
 _SETTLE = 1.0  # seconds without progress after which other strands are not waited for at the end
 
 
@@ -45,6 +46,7 @@ class Replaying(Session):
         self._turns: dict[str, Turns] = {}
         self._blocked = 0
         self._open: frozenset[str] = frozenset(self._recorded_end().get("open", ()))  # strands that ran on at the end
+        self._awaited: dict[int, Any] = {}  # slot -> what its loop sleeps on
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
         super().__init__(run, process, seed)
         if self.interrupted or len({slot.strand for slot in tape.slots}) > 1:
@@ -94,6 +96,28 @@ class Replaying(Session):
             if found is None and lock in self.tape.turns:
                 found = self._turns[lock] = Turns(self, self.tape.turns[lock])
             return found
+
+    def wake_sent(self, slot: Slot, release: Callable[[Any], None]) -> None:
+        """Another thread has sent the callback that the recording saw run at `slot`."""
+        with self._lock:
+            self.wakes[slot.index] = release
+            sleeper = self._awaited.pop(slot.index, None)
+        if sleeper is not None:
+            sleeper.release()
+
+    def wait_for_wake(self, slot: Slot) -> bool:
+        """Blocks a loop that has come to the place of a callback which another thread will send. False: it did
+        not come for a while, so the loop's count may be ahead of the recording's, and it is to go on."""
+        with self._lock:
+            if slot.index in self.wakes or self.stopped:
+                return not self.stopped
+            sleeper = self._awaited[slot.index] = _thread.allocate_lock()
+            sleeper.acquire()
+        with self.blocking():
+            sleeper.acquire(timeout=_PATIENCE)
+        with self._lock:
+            self._awaited.pop(slot.index, None)
+            return slot.index in self.wakes and not self.stopped
 
     @contextmanager
     def blocking(self) -> Iterator[None]:
@@ -246,6 +270,10 @@ class Replaying(Session):
         self.gate.stop()
         for turns in list(self._turns.values()):
             turns.stop()
+        with self._lock:
+            sleepers, self._awaited = list(self._awaited.values()), {}
+        for sleeper in sleepers:
+            sleeper.release()
         if self.on_stop is not None:
             self.on_stop()
 

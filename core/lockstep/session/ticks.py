@@ -100,7 +100,8 @@ class Ticks:
         if slot is None or self.count - self._base_count < slot.tick - self._base_tick:
             return
         if not self._asked(slot):
-            return
+            if slot.event.what != "wake" or not self.session.wait_for_wake(slot):
+                return
         if not gate.ready(slot):
             head = gate.head()
             if head is not None and head.strand == self.strand:

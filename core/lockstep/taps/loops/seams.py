@@ -28,6 +28,7 @@ handle_run, run_once = _Handle._run, _Base._run_once
 create_task, create_future = _Base.create_task, _Base.create_future
 call_at, call_soon_threadsafe, loop_time = _Base.call_at, _Base.call_soon_threadsafe, _Base.time
 in_executor, shutdown_executor = _Base.run_in_executor, _Base.shutdown_default_executor
+shutdown_generators = _Base.shutdown_asyncgens
 original_as_completed = tasks.as_completed
 
 
@@ -175,7 +176,7 @@ def call_from_outside(self: Any, callback: Any, *args: Any, context: Any = None)
         wake.slot = session.cause(None, "wake", wake.name)
         if wake.slot is not None:
             # Which strand runs the loop, and whether it does yet, is a race: the record knows it.
-            session.wakes[wake.slot.index] = lambda loop: loop._ready.appendleft(wake)
+            session.wake_sent(wake.slot, lambda loop: loop._ready.appendleft(wake))
     self._write_to_self()
     return wake
 
@@ -224,6 +225,22 @@ async def shutdown_default_executor(self: Any, *args: Any, **kwargs: Any) -> Non
         INSIDE.reset(token)
 
 
+async def shutdown_asyncgens(self: Any) -> None:
+    # Generators that were left half-way are closed in a set's order, and a live client has more of them
+    # than a served one: what closing them does and reads is not the program's.
+    session = current.session
+    if session is None:
+        await shutdown_generators(self)
+        return
+    token = INSIDE.set(True)
+    session.strand_began(self)
+    try:
+        await shutdown_generators(self)
+    finally:
+        session.strand_dropped(self)
+        INSIDE.reset(token)
+
+
 class _Ordered:
     """An iterable of awaitables whose tasks are made in its own order. `as_completed` makes them out of a
     set, so they would start in the order of their addresses: 11 orders in 200 calls."""
@@ -242,13 +259,14 @@ def install() -> None:
         (run, handle_run), (_run_once, run_once), (new_task, create_task), (new_future, create_future),
         (timer_at, call_at), (call_from_outside, call_soon_threadsafe), (time_now, loop_time),
         (as_completed, original_as_completed), (run_in_executor, in_executor),
-        (shutdown_default_executor, shutdown_executor),
+        (shutdown_default_executor, shutdown_executor), (shutdown_asyncgens, shutdown_generators),
     ):  # fmt: skip
         functools.update_wrapper(ours, theirs)
     _Handle._run = run
     _Base._run_once, _Base.create_task, _Base.create_future = _run_once, new_task, new_future
     _Base.call_at, _Base.call_soon_threadsafe, _Base.time = timer_at, call_from_outside, time_now
     _Base.run_in_executor, _Base.shutdown_default_executor = run_in_executor, shutdown_default_executor
+    _Base.shutdown_asyncgens = shutdown_asyncgens
     # A generator dropped by the collector is closed at a moment that is nobody's decision.
     _Base._asyncgen_finalizer_hook = lanes.ours(_Base._asyncgen_finalizer_hook)
     _Selector._make_self_pipe = lanes.ours(_Selector._make_self_pipe)
