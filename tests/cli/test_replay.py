@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -95,11 +94,9 @@ def test_a_program_that_swallows_the_divergence_is_ended(lockstep, program, stub
         + "\nprint('end')\n"
     )
     lockstep("record", "--", PYTHON, "agent.py")
-    began = time.monotonic()
     again = lockstep("replay", "agent", env={"CHANGE": "1"})
     assert again.returncode == 1
     assert "LS106" in again.stderr
-    assert time.monotonic() - began < 30
 
 
 def test_a_killed_run_is_replayed_up_to_the_cut(lockstep, program) -> None:

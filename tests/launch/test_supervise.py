@@ -74,8 +74,11 @@ def test_stdin_reaches_the_command_and_a_closed_reader_ends_it() -> None:
 COUNTING = """
 import signal, sys, time
 seen = []
-signal.signal(signal.SIGINT, lambda *_: seen.append("INT"))
-signal.signal(signal.SIGTERM, lambda *_: seen.append("TERM"))
+def see(name):
+    seen.append(name)
+    print(name, flush=True)
+signal.signal(signal.SIGINT, lambda *_: see("INT"))
+signal.signal(signal.SIGTERM, lambda *_: see("TERM"))
 signal.signal(signal.SIGUSR1, lambda *_: (print(*seen, flush=True), sys.exit(7)))
 print("ready", flush=True)
 while True:
@@ -106,15 +109,18 @@ def test_a_signal_reaches_the_command_exactly_once(
 ) -> None:
     process = counting()
     try:
+        assert process.stdout is not None
+        name = number.name.removeprefix("SIG")
         for _ in range(3):
             send = os.kill if to == "process" else os.killpg
             send(process.pid, number)
-            time.sleep(0.15)  # a signal that is still pending swallows the next of its kind
+            assert process.stdout.readline() == f"{name}\n"
+        # Sent and passed on after whatever the supervisor made of the others.
         os.kill(process.pid, signal.SIGUSR1)
         out, _ = process.communicate(timeout=10)
     finally:
         process.kill()
-    assert out.split() == [number.name.removeprefix("SIG")] * 3
+    assert out.split() == [name] * 3
     assert process.returncode == 7
 
 
@@ -134,7 +140,7 @@ def test_a_terminals_interrupt_reaches_the_command_exactly_once(tmp_path: Path) 
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         os.write(leader, b"\x03")
-        time.sleep(0.3)
+        assert process.stdout.readline() == "INT\n"
         os.kill(process.pid, signal.SIGUSR1)
         out, _ = process.communicate(timeout=10)
     finally:
@@ -145,9 +151,10 @@ def test_a_terminals_interrupt_reaches_the_command_exactly_once(tmp_path: Path) 
 
 
 def test_the_supervisor_ends_by_the_signal_that_ended_the_command() -> None:
-    process = subprocess.Popen(supervised(["sleep", "60"]))
+    process = subprocess.Popen(supervised(["sh", "-c", "echo ready; exec sleep 60"]), stdout=subprocess.PIPE)
     try:
-        time.sleep(0.5)
+        assert process.stdout is not None
+        process.stdout.readline()
         process.terminate()
         assert process.wait(timeout=10) == -signal.SIGTERM
     finally:
@@ -155,14 +162,19 @@ def test_the_supervisor_ends_by_the_signal_that_ended_the_command() -> None:
 
 
 def test_nothing_is_left_behind_when_the_supervisor_is_killed(tmp_path: Path) -> None:
-    process = subprocess.Popen(supervised(["sleep", "2.5"]), stdout=subprocess.PIPE, start_new_session=True)
-    time.sleep(0.5)
+    process = subprocess.Popen(
+        supervised(["sh", "-c", "echo ready; exec sleep 2"]), stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
     process.kill()
     process.wait()
-    assert process.stdout is not None
-    began = time.monotonic()
     assert process.stdout.read() == b""  # ends when the command, the last holder of the pipe, does
-    assert time.monotonic() - began < 30
-    listed = subprocess.run(["ps", "-e", "-o", "sid=,stat="], capture_output=True, text=True, check=True).stdout
-    left = [line for line in listed.splitlines() if line.split()[0] == str(process.pid) and "Z" not in line]
+    # A process closes its files a moment before it is gone.
+    for _ in range(50):
+        listed = subprocess.run(["ps", "-e", "-o", "sid=,stat=,args="], capture_output=True, text=True, check=True)
+        left = [line for line in listed.stdout.splitlines() if line.split()[0] == str(process.pid) and "Z" not in line]
+        if not left:
+            break
+        time.sleep(0.1)
     assert left == []

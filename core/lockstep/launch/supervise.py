@@ -60,6 +60,9 @@ def run(
             # Asked first each time: several children's signals arrive as one.
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
+                # What was sent to a command that has ended must not end us in its place.
+                while (late := signal.sigtimedwait(watched, 0)) is not None:
+                    asked = asked or signal.Signals(late.si_signo).name in ENDING
                 return Ended(os.waitstatus_to_exitcode(status), asked)
             info = signal.sigwaitinfo(watched)
             asked = asked or signal.Signals(info.si_signo).name in ENDING
