@@ -103,7 +103,9 @@ def missing(tape: Tape, head: Slot | None) -> Difference:
             code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
         return finding(tape, code, reason, lane=event.lane, at=owner, kind=begin.what, name=begin.name)
     if event.kind in (Kind.CAUSE, Kind.LOCK):
-        what = "lock" if event.kind is Kind.LOCK else event.what
+        what = event.what
+        if event.kind is Kind.LOCK:
+            what = f"turn on {event.name}" if event.name == "stdout" else "lock"
         reason = f"the recorded {what} never came to this point"
         return finding(tape, Code.MISSING, reason, lane=event.lane, at=event.pos, kind=what, name=event.name)
     effect = tape.effect(event.pos)
@@ -163,6 +165,15 @@ def output_left(
                     tape, Code.OUTPUT, f"recorded {channel} was not printed", lane=lane, kind="output", name=channel,
                     expected=line, actual="(nothing)",
                 )  # fmt: skip
+    return None
+
+
+def printed(tape: Tape, recorded: Mapping[str, Value], now: Mapping[str, Value], lane: str) -> Difference | None:
+    """The lanes printed what they should, but not in the recorded order among each other."""
+    for channel in recorded.keys() & now.keys():
+        if recorded[channel] != now[channel]:
+            reason = f"the lanes print the recorded {channel} in another order among each other"
+            return finding(tape, Code.OUTPUT, reason, lane=lane, kind="output", name=channel)
     return None
 
 

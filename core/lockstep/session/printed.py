@@ -1,14 +1,19 @@
 """What the program printed, lane by lane: digested while recording, compared while replaying.
 
-Compared as text, whatever the pieces it is written in.
+Compared as text, whatever the pieces it is written in. Threads print in the recorded order, since a
+channel changes hands between them as a lock does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import _thread
+from collections.abc import Callable, Collection, Sequence
 from hashlib import blake2b
 
 from lockstep.log.model import Value
+from lockstep.session.lanes import Lane
+
+_PATIENCE = 1.0  # seconds for another thread's write: one that is stuck stops nobody who prints beside it
 
 
 def _bytes(data: Value) -> bytes:
@@ -67,3 +72,45 @@ class Printed:
         self._buffer += _bytes(self._expected[self._next]())
         self._next += 1
         return True
+
+
+class Whole:
+    """One channel of all lanes, in the order printed."""
+
+    def __init__(self) -> None:
+        self._hash = blake2b(digest_size=16, person=b"lockstep printed")
+        self._strands: set[str] = set()
+
+    def write(self, strand: Lane, data: str | bytes) -> None:
+        self._hash.update(_bytes(data))
+        self._strands.add(strand.name)
+
+    def digest(self, still_open: Collection[str]) -> bytes | None:
+        """None where a strand printed that is still open: how much of it is in there is a race."""
+        return None if self._strands.intersection(still_open) else self._hash.digest()
+
+
+class Outlet:
+    """Recording: one write at a time on a channel, so that the order stored is the order written."""
+
+    def __init__(self) -> None:
+        # Re-entrant: signal handlers and finalizers print in the middle of a write.
+        self._lock = _thread.RLock()
+        self._last: Lane | None = None
+        self._run = 0
+
+    def enter(self) -> bool:
+        return self._lock.acquire(timeout=_PATIENCE)
+
+    def leave(self, written: bool) -> None:
+        self._lock.release()
+
+    def wrote(self, strand: Lane) -> tuple[str, int] | None:
+        """Counts a write. Returns who wrote before, and how often in a row, where that was another strand."""
+        before = None
+        if strand is not self._last:
+            if self._last is not None:
+                before = self._last.name, self._run
+            self._last, self._run = strand, 0
+        self._run += 1
+        return before

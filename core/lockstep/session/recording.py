@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from lockstep.log import canonical
@@ -10,7 +11,7 @@ from lockstep.log.model import Event, Kind, Value
 from lockstep.session import engine, lanes, reads, sites
 from lockstep.session.effects import Handed, Ignored, LiveCall
 from lockstep.session.lanes import Lane
-from lockstep.session.printed import Printed
+from lockstep.session.printed import Outlet, Printed
 from lockstep.session.report import Report
 from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.writer import Writer
@@ -25,6 +26,7 @@ class Recording(Session):
 
     def __init__(self, run: str, process: str, seed: bytes, writer: Writer) -> None:
         self.writer = writer
+        self._outlets: dict[str, Outlet] = {}
         super().__init__(run, process, seed)
 
     def emit(
@@ -63,6 +65,13 @@ class Recording(Session):
         self.emit(Kind.STEP, lane.name, pos, what=sites.site(2), name=name, key=key, body=state)
         self.flush()
 
+    def printing(self, channel: str) -> Callable[[bool], None] | None:
+        outlet = self._outlet(channel)
+        return outlet.leave if outlet.enter() else None
+
+    def _outlet(self, channel: str) -> Outlet:
+        return self._outlets.get(channel) or self._outlets.setdefault(channel, Outlet())
+
     def output(self, channel: str, data: str | bytes) -> None:
         try:
             effect = lanes.inside()
@@ -71,6 +80,12 @@ class Recording(Session):
             lane = lanes.lane()
             if effect is None:
                 self._channel(lane, channel).write(data)
+                self._print_whole(channel, lane, data)
+                before = self._outlet(channel).wrote(lane.strand)
+                if before is not None:
+                    who, times = before
+                    strand = lane.strand.name
+                    self.emit(Kind.LOCK, strand, self.position(), what=who, name=channel, of=times)
                 reads.flush(lane)  # what decided it comes before it, also where a kill comes next
             of = effect.pos if effect is not None else 0
             self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, of=of, body=data)
@@ -103,6 +118,7 @@ class Recording(Session):
             "site": sites.of_exception(error) if error is not None else "",
             "digest": digest,
             "open": [*sorted(still_open)],
+            "printed": self.printed(still_open),
             "reads": {
                 lane.name: dict(lane.reads)
                 for lane in self.lanes.values()

@@ -129,7 +129,10 @@ class Replaying(Session):
             self._blocked -= 1
 
     def hold(self, lock: Any) -> bool:
-        """Takes a plain lock that another strand will release, however long that takes."""
+        """Takes a plain lock that another strand will release, however long that takes. Raises what was latched
+        where it will not: the other strand may have died of it."""
+        if lock.acquire(False):
+            return True
         with self.blocking():
             while not lock.acquire(True, 0.25):
                 if self.stopped:
@@ -184,11 +187,20 @@ class Replaying(Session):
         except Stopped:
             self.raise_latched()
 
+    def printing(self, channel: str) -> Callable[[bool], None] | None:
+        turns = None if self.stopped or lanes.inside() is not None else self.turns(channel)
+        if turns is None:
+            return None
+        strand = lanes.lane().strand.name
+        turns.wait(strand)
+        return lambda written: turns.taken(strand) if written else None
+
     def output(self, channel: str, data: str | bytes) -> None:
         if lanes.inside() is not None:
             return
         lane = lanes.lane()
         printed = self._channel(lane, channel)
+        self._print_whole(channel, lane, data)
         differs = printed.write(data)
         if differs is not None and self._first is None and not self._cut:
             self.latch(
@@ -350,6 +362,7 @@ class Replaying(Session):
             findings.calls_left(tape, tape.lanes.values())
             or findings.reads_left(tape, recorded.get("reads", {}), counts)
             or findings.output_left(tape, printed, self._open)
+            or findings.printed(tape, recorded.get("printed", {}), self.printed(self._open), root)
             or findings.answers_left(tape, handed)
             or findings.end(tape, recorded.get("end"), end, root)
             or findings.digests(tape, recorded.get("digest"), digest, root)

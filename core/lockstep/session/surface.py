@@ -19,7 +19,7 @@ from lockstep.session import engine, sites
 from lockstep.session.effects import Handed
 from lockstep.session.gate import Gate
 from lockstep.session.lanes import Lane
-from lockstep.session.printed import Printed
+from lockstep.session.printed import Printed, Whole
 from lockstep.session.report import Coverage, Report
 
 _monotonic_ns = time.monotonic_ns  # before the taps
@@ -59,12 +59,17 @@ class Session:
         self.lanes: dict[str, Lane] = {}
         self._handed: dict[str, list[Handed]] = {}
         self._printed: dict[tuple[str, str], Printed] = {}
+        self._whole: dict[str, Whole] = {}
         self.root = self.new_lane(process, None, None)
 
     # What the taps ask.
 
     def turns(self, lock: str) -> Any:
         """Replay: the recorded turns of a lock, None if only one strand ever took it."""
+        raise NotImplementedError
+
+    def hold(self, lock: Any) -> bool:
+        """Replay: takes a plain lock that another strand will release."""
         raise NotImplementedError
 
     def open(self, kind: str) -> Any:
@@ -79,9 +84,25 @@ class Session:
         """A named step: acknowledged once it is durable. Replay: compared with the recorded one."""
         raise NotImplementedError
 
+    def printing(self, channel: str) -> Callable[[bool], None] | None:
+        """The program is about to print: waits for its turn among the threads that do. What is returned must
+        be called after `output`, with whether the write succeeded."""
+        raise NotImplementedError
+
     def output(self, channel: str, data: str | bytes) -> None:
         """The program printed `data`."""
         raise NotImplementedError
+
+    def _print_whole(self, channel: str, lane: Lane, data: str | bytes) -> None:
+        found = self._whole.get(channel)
+        if found is None:
+            found = self._whole[channel] = Whole()
+        found.write(lane.strand, data)
+
+    def printed(self, still_open: Collection[str]) -> dict[str, Value]:
+        """The identity of each channel over all lanes, in the order printed."""
+        found = {channel: whole.digest(still_open) for channel, whole in self._whole.items()}
+        return {channel: digest for channel, digest in found.items() if digest is not None}
 
     def note(self, source: str, detail: str = "") -> None:
         """Names something that is not covered."""

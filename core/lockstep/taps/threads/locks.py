@@ -96,9 +96,11 @@ class GatedLock:
                 return False
         turns = session.turns(self._name)
         if turns is None:
-            return self._raw.acquire(blocking, timeout) if session.stopped else self._raw.acquire()  # type: ignore[no-any-return]
+            if session.stopped and not (blocking and timeout < 0):
+                return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
+            return bool(session.hold(self._raw))
         turns.wait(lane.strand.name)
-        self._raw.acquire()
+        session.hold(self._raw)
         turns.taken(lane.strand.name)
         return True
 

@@ -22,6 +22,7 @@ _join = threading.Thread.join
 _is_alive = threading.Thread.is_alive
 _is_set = threading.Event.is_set
 _allocate = _thread.allocate_lock
+_GRACE = 0.25  # seconds for a wait in a replay that has stopped
 
 
 def sleep(_: object, seconds: float, /) -> None:
@@ -34,8 +35,10 @@ def sleep(_: object, seconds: float, /) -> None:
         _sleep(seconds)
         session.cause(lane, "sleep", number)
         return None
-    if seconds < 0 or session.stopped:
-        return _sleep(seconds)
+    if seconds < 0:
+        return _sleep(seconds)  # raises, as it did
+    if session.stopped:
+        session.raise_latched()
     slot = session.cause(lane, "sleep", lane.ordinal("sleep"))
     if slot is None:
         session.never(lane, "sleep")
@@ -52,9 +55,11 @@ class Waiter:
         self._raw = _allocate()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        lane = None if blocking and timeout < 0 else lanes.current()
+        lane = lanes.current()
         if lane is None:
             return self._raw.acquire(blocking, timeout)
+        if blocking and timeout < 0:
+            return self._raw.acquire() if lane.session.recording else lane.session.hold(self._raw)
         session, number = lane.session, lane.ordinal("wait")
         if session.recording:
             got = self._raw.acquire(blocking, timeout)
@@ -62,7 +67,9 @@ class Waiter:
                 session.cause(lane, "wait", number)
             return got
         if session.stopped:
-            return self._raw.acquire(blocking, timeout)
+            # The program's own limits are not waited for any more, in a replay that is over.
+            got = self._raw.acquire(blocking, min(timeout, _GRACE) if blocking else timeout)
+            return got if got or not blocking or timeout <= _GRACE else session.raise_latched()
         slot = session.cause(lane, "wait", number)
         if slot is None:
             return bool(session.hold(self._raw))
