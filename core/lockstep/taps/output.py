@@ -76,15 +76,19 @@ def _text_write(original: Any) -> Any:
         Return the number of characters written
         (which is always equal to the length of the string).
         """
-        thread = get_ident()
+        session = current.session
+        over = None if session is None else session.printing(CHANNEL)
+        thread, done = get_ident(), False
         _inside.add(thread)
         try:
             written = original(text)
+            done = True
         finally:
             _inside.discard(thread)
-        session = current.session
-        if session is not None:
-            session.output(CHANNEL, text)
+            if done and session is not None:
+                session.output(CHANNEL, text)
+            if over is not None:
+                over(done)
         return written
 
     return write
@@ -97,11 +101,18 @@ def _bytes_write(original: Any) -> Any:
         Return the number of bytes written, which is always
         the length of b in bytes.
         """
-        written = original(data)
         session = current.session
-        if session is not None and get_ident() not in _inside:
+        if session is None or get_ident() in _inside:
+            return original(data)
+        over, done = session.printing(CHANNEL), False
+        try:
+            written = original(data)
+            done = True
             # A copy: the program may use its buffer again. An unbuffered stream may take less than all.
             session.output(CHANNEL, bytes(memoryview(data).cast("B")[:written]))
+        finally:
+            if over is not None:
+                over(done)
         return written
 
     return write
