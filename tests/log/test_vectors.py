@@ -1,0 +1,115 @@
+"""The test vectors of docs/format.md: what is printed there is what the code makes."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.log import canonical, chain, columns, merkle
+from lockstep.log.model import Event, Kind
+from lockstep.log.pack import Packer, encode_plain
+from lockstep.log.unpack import Coder, Expander
+from lockstep.session import engine, reads
+
+PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
+SEPARATOR = " | "
+
+
+def block(name: str) -> str:
+    """The fenced block that is marked `vectors NAME`."""
+    found = re.findall(rf"^```\w+ vectors {name}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(found) == 1, f"docs/format.md has {len(found)} blocks of {name}"
+    return str(found[0])
+
+
+def rows(name: str, columns_: int) -> list[list[str]]:
+    found = [line.split(SEPARATOR) for line in block(name).splitlines()]
+    assert found
+    assert all(len(row) == columns_ for row in found)
+    return found
+
+
+def value(text: str) -> Any:
+    """A value as the page writes it: a Python expression of plain data."""
+    return eval(text, {"__builtins__": {}, "float": float})
+
+
+class Made:
+    """The blobs and leaves that a packer has made."""
+
+    def __init__(self) -> None:
+        self.blobs: list[bytes] = []
+        self.bigs: list[bytes] = []
+
+    def blob(self, number: int) -> bytes:
+        return self.blobs[number]
+
+    def big(self, number: int) -> bytes:
+        return self.bigs[number]
+
+
+@pytest.mark.parametrize(("text", "encoded", "digest"), rows("values", 3))
+def test_values_have_their_canonical_bytes_and_digests(text: str, encoded: str, digest: str) -> None:
+    made = canonical.canonical(value(text)).hex()
+    assert encoded == (made if len(made) <= 64 else "-")
+    assert canonical.digest(value(text)).hex() == digest
+
+
+@pytest.mark.parametrize(("kind", "name", "text", "key"), rows("keys", 4))
+def test_calls_have_their_match_keys(kind: str, name: str, text: str, key: str) -> None:
+    assert canonical.key(kind, name, value(text)).hex() == key
+
+
+@pytest.mark.parametrize(("text", "packed"), rows("reads", 2))
+def test_reads_are_packed_as_printed(text: str, packed: str) -> None:
+    assert reads.pack(value(text)).hex() == packed
+    assert reads.unpack(bytes.fromhex(packed)) == value(text)
+
+
+def test_values_are_packed_as_printed_and_share_what_was_stored() -> None:
+    packer, made = Packer(), Made()
+    for text, packed, blobs, bigs, code in rows("packed", 5):
+        bytes_, code_ = packer.pack(value(text))
+        new_blobs, new_bigs = packer.take()
+        made.blobs += new_blobs
+        made.bigs += [data for _, data in new_bigs]
+        assert (bytes_.hex(), len(new_blobs), len(new_bigs)) == (packed, int(blobs), int(bigs)), text
+        assert code_.hex() == code, text
+        assert Expander(made).expand(bytes.fromhex(packed)) == value(text)
+        assert Coder(made).code(bytes.fromhex(packed)).hex() == code, text
+
+
+def test_a_chain_has_its_heads_and_columns() -> None:
+    told = json.loads(block("chain"))
+    meta = bytes.fromhex(told["meta"])
+    head = chain.base(told["started"], meta, told["process"])
+    assert head.hex() == told["base"]
+    events = []
+    for seq, fields in enumerate(told["events"]):
+        code, expected = bytes.fromhex(fields.pop("code")), fields.pop("head")
+        body = fields.pop("body")
+        event = Event(**{**fields, "kind": Kind[fields["kind"]], "key": bytes.fromhex(fields["key"])})
+        assert merkle.code(body, canonical.encode_ordered, ordered=True) == code
+        head = chain.link(head, seq, event, code)
+        assert head.hex() == expected
+        events.append(event)
+    assert columns.encode(events).hex() == told["columns"]
+    assert columns.decode(bytes.fromhex(told["columns"])) == events
+    assert Expander(Made()).expand(meta) == {"cwd": "/agent", "seed": bytes(4)}
+    assert encode_plain({"cwd": "/agent", "seed": bytes(4)}) == meta
+
+
+def test_a_run_has_its_digest() -> None:
+    told = json.loads(block("run"))
+    lanes = [
+        engine.LaneSum(
+            name=lane["name"],
+            effects=tuple((bytes.fromhex(key), bytes.fromhex(outcome)) for key, outcome in lane["effects"]),
+            reads=tuple((source, count) for source, count in lane["reads"]),
+            output=tuple((channel, bytes.fromhex(digest)) for channel, digest in lane["output"]),
+        )
+        for lane in told["lanes"]
+    ]
+    assert engine.digest(lanes, canonical.digest(told["end"])).hex() == told["digest"]
