@@ -47,6 +47,7 @@ class Replaying(Session):
         self._blocked = 0
         self._open: frozenset[str] = frozenset(self._recorded_end().get("open", ()))  # strands that ran on at the end
         self._awaited: dict[int, Any] = {}  # slot -> what its loop sleeps on
+        self._missed: set[int] = set()  # slots that a loop has waited for in vain
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
         super().__init__(run, process, seed)
         if self.interrupted or len({slot.strand for slot in tape.slots}) > 1:
@@ -107,16 +108,21 @@ class Replaying(Session):
 
     def wait_for_wake(self, slot: Slot) -> bool:
         """Blocks a loop that has come to the place of a callback which another thread will send. False: it did
-        not come for a while, so the loop's count may be ahead of the recording's, and it is to go on."""
+        not come for a while, so the loop's count may be ahead of the recording's, and it is to go on. Once a
+        callback: a loop that is ahead passes here each time it has run one."""
         with self._lock:
             if slot.index in self.wakes or self.stopped:
                 return not self.stopped
+            if slot.index in self._missed:
+                return False
             sleeper = self._awaited[slot.index] = _thread.allocate_lock()
             sleeper.acquire()
         with self.blocking():
             sleeper.acquire(timeout=_PATIENCE)
         with self._lock:
             self._awaited.pop(slot.index, None)
+            if slot.index not in self.wakes:
+                self._missed.add(slot.index)
             return slot.index in self.wakes and not self.stopped
 
     @contextmanager

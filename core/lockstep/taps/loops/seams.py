@@ -1,7 +1,8 @@
 """The seams of asyncio, each a method of `BaseEventLoop` or `Handle` with the place in the record added.
 
 Tried with CPython 3.12.1 and 3.13.0. Private names used: `Handle._run`, `BaseEventLoop._run_once`,
-`_ready`, `_scheduled`, `_stopping`, `_asyncgen_finalizer_hook`, `BaseSelectorEventLoop._make_self_pipe`.
+`_ready`, `_scheduled`, `_stopping`, `_asyncgen_finalizer_hook`, `BaseSelectorEventLoop._make_self_pipe`,
+`runners._cancel_all_tasks`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import contextvars
 import functools
 import heapq
-from asyncio import base_events, events, futures, selector_events, tasks
+from asyncio import base_events, events, futures, runners, selector_events, tasks
 from typing import Any
 
 from lockstep.errors import Code
@@ -30,6 +31,7 @@ call_at, call_soon_threadsafe, loop_time = _Base.call_at, _Base.call_soon_thread
 in_executor, shutdown_executor = _Base.run_in_executor, _Base.shutdown_default_executor
 shutdown_generators = _Base.shutdown_asyncgens
 original_as_completed = tasks.as_completed
+cancel_all = runners._cancel_all_tasks  # type: ignore[attr-defined]
 
 
 def position(loop: Any) -> Ticks | None:
@@ -241,6 +243,26 @@ async def shutdown_asyncgens(self: Any) -> None:
         INSIDE.reset(token)
 
 
+def cancel_all_tasks(loop: Any) -> None:
+    """Cancels what `asyncio.run` finds unfinished, and waits for it."""
+    # A live client leaves other tasks than a served one (generators being closed): they come last, so that
+    # the program's own have one order, and the callbacks by which all are waited for are nobody's.
+    if current.session is None:
+        cancel_all(loop)
+        return
+    left = tasks.all_tasks(loop)
+    own = sorted((task for task in left if isinstance(task, Task)), key=hash)
+    every = [*own, *(task for task in left if not isinstance(task, Task))]
+    for task in every:
+        task.cancel()
+    if every:
+        lanes.ours(lambda: loop.run_until_complete(tasks.gather(*every, return_exceptions=True)))()
+    for task in every:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            message = "unhandled exception during asyncio.run() shutdown"
+            loop.call_exception_handler({"message": message, "exception": error, "task": task})
+
+
 class _Ordered:
     """An iterable of awaitables whose tasks are made in its own order. `as_completed` makes them out of a
     set, so they would start in the order of their addresses: 11 orders in 200 calls."""
@@ -260,6 +282,7 @@ def install() -> None:
         (timer_at, call_at), (call_from_outside, call_soon_threadsafe), (time_now, loop_time),
         (as_completed, original_as_completed), (run_in_executor, in_executor),
         (shutdown_default_executor, shutdown_executor), (shutdown_asyncgens, shutdown_generators),
+        (cancel_all_tasks, cancel_all),
     ):  # fmt: skip
         functools.update_wrapper(ours, theirs)
     _Handle._run = run
@@ -267,6 +290,7 @@ def install() -> None:
     _Base.call_at, _Base.call_soon_threadsafe, _Base.time = timer_at, call_from_outside, time_now
     _Base.run_in_executor, _Base.shutdown_default_executor = run_in_executor, shutdown_default_executor
     _Base.shutdown_asyncgens = shutdown_asyncgens
+    runners._cancel_all_tasks = cancel_all_tasks  # type: ignore[attr-defined]
     # A generator dropped by the collector is closed at a moment that is nobody's decision.
     _Base._asyncgen_finalizer_hook = lanes.ours(_Base._asyncgen_finalizer_hook)
     _Selector._make_self_pipe = lanes.ours(_Selector._make_self_pipe)
