@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 import http.client
 import os
 import socket
@@ -13,8 +14,9 @@ import msgspec
 import pydantic
 import pytest
 
-from lockstep.errors import Code, LockstepError
+from lockstep.errors import Code, Divergence, LockstepError
 from lockstep.session.exceptions import Absent, decode, encode
+from lockstep.session.session import finish, start_recording, start_replay
 
 
 def stored(error: BaseException) -> BaseException:
@@ -122,6 +124,68 @@ def test_a_class_with_another_constructor_is_rebuilt_without_it_and_takes_the_li
     assert (again.errno, again.strerror, type(again.error)) == (111, "refused", ConnectionRefusedError)
     without = decode(form)
     assert isinstance(without, ClientError) and isinstance(without.key, Absent)
+
+
+class Stream:
+    """As what h2 puts into its errors: seen in their text only."""
+
+    def __str__(self) -> str:
+        return "stream 5 was reset"
+
+    def __repr__(self) -> str:
+        return f"<Stream at {id(self):#x}>"
+
+
+class Amount(float):
+    def __repr__(self) -> str:
+        return f"{float(self):.2f} EUR"
+
+
+def test_a_live_object_keeps_its_part_of_the_text() -> None:
+    for error in (ValueError(Stream()), ValueError("two", Stream()), KeyError([Amount(2), b"x"], {"k": Stream()})):
+        again = stored(error)
+        assert (str(again), repr(again)) == (str(error), repr(error))
+        assert [type(item) for item in again.args if isinstance(item, Stream)] == []
+
+
+def test_an_object_whose_text_raises_does_not_break_the_recording() -> None:
+    class Bad:
+        def __repr__(self) -> str:
+            raise RuntimeError("no text")
+
+    again = stored(ValueError("x", Bad()))
+    assert again.args[0] == "x" and isinstance(again.args[1], Absent)
+
+
+def test_members_of_enumerations_come_back_as_themselves() -> None:
+    error = ValueError(http.HTTPStatus.NOT_FOUND, "gone", ssl.TLSVersion.TLSv1_3, socket.AF_INET)
+    again = stored(error)
+    assert again.args == error.args and again.args[0] is http.HTTPStatus.NOT_FOUND
+    assert str(again) == str(error)
+
+
+def test_a_live_object_that_is_no_part_of_the_text_is_not_even_printed() -> None:
+    error = ClientError(Connection(), OSError(1, "x"))
+    again = stored(error)
+    assert isinstance(again, ClientError)
+    session = start_replay(None, recorded_run())
+    try:
+        with pytest.raises(Divergence, match=r"LS110 .*Connection; \.port is not known"):
+            again.key.port  # type: ignore[attr-defined]  # noqa: B018
+    finally:
+        assert not finish(session, 0, None).identical
+    session = start_replay(None, recorded_run())
+    try:
+        with pytest.raises(Divergence, match="its text is not known"):
+            str(again.key)
+    finally:
+        finish(session, 0, None)
+
+
+def recorded_run() -> str:
+    session = start_recording(None, "empty", {})
+    finish(session, 0, None)
+    return session.run
 
 
 def test_a_class_that_is_not_loaded_is_not_replaced_by_another() -> None:

@@ -9,11 +9,14 @@ urllib3's and aiohttp's errors).
 Form: {"module", "name", "args", "members", "state", "cause", "context", "suppress"}. In `args`,
 `members` and `state` a value is a scalar, or a one-entry dict that says what it is: {"tuple": […]},
 {"list": […]}, {"dict": [[k, v], …]}, {"exception": form}, {"same": n} for the n-th exception met
-(counted from the outermost, 0), {"live": "module.Class"} for an object that only existed then.
+(counted from the outermost, 0), {"enum": [module, class, member]}, and {"live": [class, str, repr]} for
+an object that only existed then. An argument of the exception is part of its text, so its own texts are
+kept; elsewhere they are None.
 """
 
 from __future__ import annotations
 
+import enum
 import sys
 from collections.abc import Iterator, Mapping
 from types import MemberDescriptorType
@@ -21,11 +24,12 @@ from typing import Any, NoReturn
 
 from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Value
-from lockstep.session import current
+from lockstep.session import current, lanes
 
 _DEPTH = 24  # of nesting; deeper causes and containers are left out
 _VALUES = 20_000  # in one exception: `AttributeError.obj` may be the program's whole data
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own static classes
+_TEXT = 10_000  # characters of an object's text; a longer one is not known to a replay
 _SCALARS = (bool, int, float, str, bytes)
 _CONTAINERS = (tuple, list, dict)
 # Set from `args` by the group's own `__new__`, and read-only.
@@ -35,23 +39,36 @@ _GROUP_MEMBERS = frozenset({"message", "exceptions"})
 class Absent:
     """Stands for a live object (a connection, a response) that a recorded exception held.
 
-    Its class is all that is known: in a replay, using it is a divergence and not a made-up answer.
+    Its class is known, and its texts if they are part of the exception's. In a replay, anything else
+    asked of it is a divergence and not a made-up answer.
     """
 
-    __slots__ = ("_class",)
+    __slots__ = ("_class", "_repr", "_str")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, text: str | None = None, representation: str | None = None) -> None:
         self._class = name
+        self._str = text
+        self._repr = representation
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("__"):
-            session = current.session
-            if session is not None and not session.recording:
-                session.diverge(Code.UNSERVABLE, f"a recorded exception held a live {self._class}; .{name} is unknown")
+            self._unknown(f".{name}")
         raise AttributeError(name)
 
+    def __str__(self) -> str:
+        if self._str is None:
+            self._unknown("its text")
+        return self._str or repr(self)
+
     def __repr__(self) -> str:
-        return f"<{self._class} of the recorded run>"
+        if self._repr is None:
+            self._unknown("its text")
+        return self._repr or f"<{self._class} of the recorded run>"
+
+    def _unknown(self, what: str) -> None:
+        session = current.session
+        if session is not None and not session.recording:
+            session.diverge(Code.UNSERVABLE, f"a recorded exception held a live {self._class}; {what} is not known")
 
 
 def encode(error: BaseException) -> Value:
@@ -90,7 +107,7 @@ class _Encoder:
         self._kept.append(error)
         cls = type(error)
         form: dict[str, Value] = {"module": cls.__module__, "name": cls.__qualname__}
-        form["args"] = [self.value(item, depth + 1) for item in error.args]
+        form["args"] = [self.value(item, depth + 1, text=True) for item in error.args]
         members = {name: self.value(item, depth + 1) for name, item in _members(error)}
         if members:
             form["members"] = members
@@ -104,14 +121,10 @@ class _Encoder:
             form["suppress"] = True
         return form
 
-    def value(self, item: object, depth: int) -> Value:
-        if item is None:
-            return None
-        for scalar in _SCALARS:
-            # Subclasses (an IntEnum, a str with extras) are kept as what they are made of.
-            if isinstance(item, scalar):
-                plain: Value = item if type(item) is scalar else scalar(item)  # type: ignore[arg-type]
-                return plain
+    def value(self, item: object, depth: int, text: bool = False) -> Value:
+        """`text`: the item is part of what the exception prints."""
+        if item is None or type(item) in _SCALARS:
+            return item  # type: ignore[return-value]
         if isinstance(item, BaseException):
             known = self._seen.get(id(item))
             if known is not None:
@@ -121,12 +134,39 @@ class _Encoder:
         elif depth < _DEPTH and type(item) in _CONTAINERS and len(item) < self._left:  # type: ignore[arg-type]
             self._left -= len(item)  # type: ignore[arg-type]
             if type(item) is tuple:
-                return {"tuple": [self.value(inner, depth + 1) for inner in item]}
+                return {"tuple": [self.value(inner, depth + 1, text) for inner in item]}
             if type(item) is list:
-                return {"list": [self.value(inner, depth + 1) for inner in item]}
+                return {"list": [self.value(inner, depth + 1, text) for inner in item]}
             if type(item) is dict:
-                return {"dict": [[self.value(k, depth + 1), self.value(v, depth + 1)] for k, v in item.items()]}
-        return {"live": f"{type(item).__module__}.{type(item).__qualname__}"}
+                pairs = item.items()
+                return {"dict": [[self.value(k, depth + 1, text), self.value(v, depth + 1, text)] for k, v in pairs]}
+        return _special(item, text)
+
+
+def _special(item: object, text: bool) -> Value:
+    cls: Any = type(item)
+    if isinstance(item, enum.Enum) and item.name in cls.__members__:
+        return {"enum": [cls.__module__, cls.__qualname__, item.name]}
+    shown, represented = _texts(item) if text else (None, None)
+    for scalar in _SCALARS:
+        # A subclass is kept as what it is made of, unless it prints as something else.
+        if isinstance(item, scalar):
+            plain: Value = scalar(item)  # type: ignore[arg-type]
+            if not text or (str(plain), repr(plain)) == (shown, represented):
+                return plain
+    return {"live": [f"{cls.__module__}.{cls.__qualname__}", shown, represented]}
+
+
+def _texts(item: object) -> tuple[str | None, str | None]:
+    """What an object prints as: its own code says that, so it may raise, and must not count as the program's."""
+    found: list[str | None] = []
+    for show in (str, repr):
+        try:
+            text = lanes.ours(show)(item)
+        except Exception:
+            text = None
+        found.append(text if text is not None and len(text) <= _TEXT else None)
+    return found[0], found[1]
 
 
 class _Decoder:
@@ -181,8 +221,11 @@ class _Decoder:
                 return self.exception(inner)
             case "same":
                 return self._made[inner]
+            case "enum":
+                return _member(*inner)
             case _:
-                return self._live[inner] if inner in self._live else Absent(inner)
+                name = inner[0]
+                return self._live[name] if name in self._live else Absent(*inner)
 
 
 def _members(error: BaseException) -> Iterator[tuple[str, object]]:
@@ -218,10 +261,24 @@ def _blank(cls: type[BaseException]) -> BaseException:
     raise LockstepError(Code.UNSERVABLE, f"{cls.__module__}.{cls.__qualname__} has no built-in base")
 
 
-def _class(module: str, name: str) -> type[BaseException]:
+def _loaded(module: str, name: str) -> Any:
+    """What is loaded under that name, None if nothing is."""
     found: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = None if found is None else vars(found).get(part)
+        found = vars(found).get(part) if hasattr(found, "__dict__") else None
+    return found
+
+
+def _member(module: str, name: str, member: str) -> Any:
+    cls = _loaded(module, name)
+    members: dict[str, Any] = dict(cls.__members__) if isinstance(cls, enum.EnumType) else {}
+    if member not in members:
+        raise LockstepError(Code.UNSERVABLE, f"{module}.{name}.{member} in a recorded exception is not loaded here")
+    return members[member]
+
+
+def _class(module: str, name: str) -> type[BaseException]:
+    found = _loaded(module, name)
     if _is(found, module, name):
         return found  # type: ignore[no-any-return]
     # Not reachable by its name (made in a function, renamed by its package): among all that are loaded. anyio

@@ -45,6 +45,8 @@ _BOUNDARY = re.compile(r'\s*;\s*boundary=(?:"([^"]*)"|([^;\s]*))', re.IGNORECASE
 _SAME_BOUNDARY = b"boundary"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MOST_DECODED = 256 << 20
+_MOST_NAMES = 1000
+_judged: dict[str, str | None] = {}
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -98,8 +100,8 @@ def offered(headers: Headers) -> str:
 def _comparable(body: bytes, headers: Headers) -> tuple[bytes, list[Value]]:
     kept: list[tuple[str, str]] = []
     for name, value in headers:
-        lower = name.lower()
-        if lower in _VOLATILE or lower in _CREDENTIALS or lower.startswith(_VOLATILE_FAMILIES):
+        lower = _compared(name)
+        if lower is None:
             continue
         if lower == "content-type":
             found = _BOUNDARY.search(value)
@@ -116,6 +118,18 @@ def _comparable(body: bytes, headers: Headers) -> tuple[bytes, list[Value]]:
         kept.append((lower, value))
     kept.sort(key=lambda pair: pair[0])  # stable: repeated headers keep their order
     return body, [[name, value] for name, value in kept]
+
+
+def _compared(name: str) -> str | None:
+    """A header's name in lower case; None for one that is not compared. Names repeat, so each is judged once."""
+    found = _judged.get(name, "")
+    if found == "":
+        lower = name.lower()
+        left_out = lower in _VOLATILE or lower in _CREDENTIALS or lower.startswith(_VOLATILE_FAMILIES)
+        found = None if left_out else lower
+        if len(_judged) < _MOST_NAMES:
+            _judged[name] = found
+    return found
 
 
 def _decoded(body: bytes, encoding: str) -> bytes | None:
