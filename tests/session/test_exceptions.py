@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import subprocess
+import sys
 from collections.abc import Callable
 
 import msgspec
@@ -239,3 +240,19 @@ def test_a_class_that_its_package_shows_under_its_own_name_is_found_before_it_do
     recorded = encode(hidden("gone"))
     hidden.__module__ = "shown_later._core"
     assert type(decode(recorded)) is hidden
+
+
+def test_what_a_client_imports_when_it_connects_is_imported_to_raise_it() -> None:
+    """httpx brings anyio in with its first connection, which a replay does not make."""
+    program = (
+        "import sys\n"
+        "from lockstep.session.exceptions import decode\n"
+        "assert 'anyio' not in sys.modules\n"
+        "print(repr(decode({'module': 'anyio', 'name': 'ClosedResourceError', 'args': []})))\n"
+        "try:\n"
+        "    decode({'module': 'antigravity', 'name': 'Error', 'args': []})\n"
+        "except Exception as error:\n"
+        "    print(error.code, 'antigravity' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "ClosedResourceError()\nLS110 False\n"

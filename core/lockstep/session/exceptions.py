@@ -1,10 +1,10 @@
 """Exceptions as inert data: what a caller can see of one, without its traceback.
 
 An exception is rebuilt without running anything of the program: its class must be loaded already
-(nothing is imported), the instance is made by the built-in base's `__new__`, and `args`, attributes,
-C-level members (`errno`, `filename`, …), cause and context are put back. A constructor could not be
-used anyway: many take other arguments than their `args` say (`RemoteDisconnected`, `IncompleteRead`,
-urllib3's and aiohttp's errors).
+(nothing is imported but what HTTP clients load when they first connect, a list of our own), the instance
+is made by the built-in base's `__new__`, and `args`, attributes, C-level members (`errno`, `filename`, …),
+cause and context are put back. A constructor could not be used anyway: many take other arguments than
+their `args` say (`RemoteDisconnected`, `IncompleteRead`, urllib3's and aiohttp's errors).
 
 Form: {"module", "name", "args", "members", "state", "cause", "context", "suppress"}. In `args`,
 `members` and `state` a value is a scalar, or a one-entry dict that says what it is: {"tuple": […]},
@@ -17,6 +17,7 @@ kept; elsewhere they are None.
 from __future__ import annotations
 
 import enum
+import importlib
 import sys
 from collections.abc import Iterator, Mapping
 from types import MemberDescriptorType
@@ -30,6 +31,8 @@ _DEPTH = 24  # of nesting; deeper causes and containers are left out
 _VALUES = 20_000  # in one exception: `AttributeError.obj` may be the program's whole data
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own static classes
 _TEXT = 10_000  # characters of an object's text; a longer one is not known to a replay
+# What HTTP clients import when they first connect, which a replay never does. The names are ours, not the record's.
+_LATE = frozenset({"anyio", "h2", "hpack", "hyperframe", "socksio", "trio"})
 _SCALARS = (bool, int, float, str, bytes)
 _CONTAINERS = (tuple, list, dict)
 # Set from `args` by the group's own `__new__`, and read-only.
@@ -278,6 +281,9 @@ def _member(module: str, name: str, member: str) -> Any:
 
 
 def _class(module: str, name: str) -> type[BaseException]:
+    package = module.partition(".")[0]
+    if package in _LATE and package not in sys.modules:
+        lanes.ours(importlib.import_module)(package)
     found = _loaded(module, name)
     if _is(found, module, name):
         return found  # type: ignore[no-any-return]
