@@ -20,6 +20,7 @@ import enum
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import MemberDescriptorType
 from typing import Any, NoReturn
 
@@ -32,7 +33,7 @@ _VALUES = 20_000  # in one exception: `AttributeError.obj` may be the program's 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own static classes
 _TEXT = 10_000  # characters of an object's text; a longer one is not known to a replay
 # What HTTP clients import when they first connect, which a replay never does. The names are ours, not the record's.
-_LATE = frozenset({"anyio", "h2", "hpack", "hyperframe", "socksio", "trio"})
+_LATE = {"anyio": "anyio", "trio": "trio", "h2": "h2.exceptions", "hpack": "hpack.exceptions"}
 _SCALARS = (bool, int, float, str, bytes)
 _CONTAINERS = (tuple, list, dict)
 # Set from `args` by the group's own `__new__`, and read-only.
@@ -281,9 +282,11 @@ def _member(module: str, name: str, member: str) -> Any:
 
 
 def _class(module: str, name: str) -> type[BaseException]:
-    package = module.partition(".")[0]
-    if package in _LATE and package not in sys.modules:
-        lanes.ours(importlib.import_module)(package)
+    late = _LATE.get(module.partition(".")[0])
+    if late is not None:
+        with suppress(ImportError):
+            # anyio makes what it exports when it is asked for.
+            getattr(lanes.ours(importlib.import_module)(late), name, None)
     found = _loaded(module, name)
     if _is(found, module, name):
         return found  # type: ignore[no-any-return]
