@@ -7,7 +7,7 @@ help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
 	@echo "make test    all tests: newest and oldest clients, both generations of the OpenAI SDK"
 	@echo "make check   style and types"
-	@echo "make bench   measurements, and the long version of the randomized tests"
+	@echo "make bench   measurements beside those of a peer, and the long version of the randomized tests"
 	@echo "make clean   remove what the others made"
 
 demo:
@@ -35,7 +35,8 @@ check:
 	.venv/bin/mypy
 
 bench:
-	@.ci/environment main
+	@.ci/environment main peer
+	.venv/bin/python bench/compare.py
 	.venv/bin/python bench/stress.py --n 300 --kind asyncio --kind threads --kind mixed $(ARGS)
 
 # Resolves the pins anew; to be followed by `make test`.

@@ -1,0 +1,1 @@
+"""Nothing: what a program costs before it does anything."""
