@@ -344,3 +344,16 @@ def test_a_growing_chat_takes_room_for_what_is_new(store: Store) -> None:
     *_, last = log_runs.chat(400)
     assert reader.body(stream, 798) == last[0].body
     assert verify(reader).consistent
+
+
+def test_a_reference_to_an_events_own_position_is_kept(tmp_path: Path) -> None:
+    """A lock's count of turns may be any number, its event's position among them."""
+    with open_store(tmp_path / "store.db", create=True) as store:
+        run = store.create_run("turns", None)
+        appender = store.stream(run, "main")
+        appender.append(
+            [Event(Kind.LOCK, 7, 0, "main", what="main/a.1", name="main:1", of=count) for count in (0, 6, 7, 8)]
+        )
+        appender.close(None)
+        reader = store.run("turns")
+        assert [event.of for _, event in reader.heads(reader.streams[0].id)] == [0, 6, 7, 8]

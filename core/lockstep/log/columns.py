@@ -22,7 +22,7 @@ class _Columns(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fiel
     lane: list[int]  # index into texts, like what and name
     what: list[int]
     name: list[int]
-    of: list[int]  # pos - of, 0 where there is none
+    of: list[int | None]  # pos - of; None is 0
     tick: list[int | None]  # difference to the last tick of the row; None is -1
     keys: bytes  # joined
     sizes: bytes | list[int]  # the keys' sizes; bytes where all are below 256
@@ -43,7 +43,7 @@ def encode(events: Sequence[Event]) -> bytes:
     names: list[int] = []
     poses: list[int] = []
     ats: list[int] = []
-    ofs: list[int] = []
+    ofs: list[int | None] = []
     ticks: list[int | None] = []
     keys: list[bytes] = []
     sizes: list[int] = []
@@ -55,7 +55,7 @@ def encode(events: Sequence[Event]) -> bytes:
         poses.append(event.pos - pos)
         ats.append(event.at - at)
         pos, at = event.pos, event.at
-        ofs.append(pos - event.of if event.of else 0)
+        ofs.append(pos - event.of if event.of else None)
         if event.tick == -1:
             ticks.append(None)
         else:
@@ -108,7 +108,7 @@ def _rows(columns: _Columns) -> list[Event]:
                 texts[lane],
                 texts[what],
                 texts[name],
-                pos - of if of else 0,
+                0 if of is None else pos - of,
                 -1 if wake is None else tick,
                 key,
             )
