@@ -80,16 +80,6 @@ async def next_piece(call: Any) -> Any:
     return call.take() if here() is None else await call.atake()
 
 
-def _collected() -> bool:
-    """Whether it is not the program that closes here, but asyncio, for a generator that was dropped or left
-    at the end of its loop: in tasks of its own, in an order by address."""
-    if lanes.inside() is not None:
-        return True
-    tasks = sys.modules.get("asyncio.tasks")
-    task = tasks.current_task() if tasks is not None and here() is not None else None
-    return task is not None and type(task.get_coro()).__name__ == "async_generator_athrow"
-
-
 # Response bodies, recording.
 
 
@@ -181,7 +171,7 @@ class AsyncTappedStream:
         except BaseException as error:
             fail(call, error)
             raise
-        if not _collected():
+        if lanes.inside() is None:
             call.part({"closed": True})
         call.end(Status.CLOSED)
 
@@ -234,7 +224,7 @@ class AsyncServedStream:
 
     async def aclose(self) -> None:
         call = self._call
-        if not self._over and not _collected():
+        if not self._over and lanes.inside() is None:
             piece = await self._next()
             if piece.status is None and isinstance(piece.value, bytes):
                 call.session.diverge(Code.ORDER, "the program closes a stream that was read further before", call=call)

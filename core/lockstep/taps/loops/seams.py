@@ -1,7 +1,7 @@
 """The seams of asyncio, each a method of `BaseEventLoop` or `Handle` with the place in the record added.
 
 Tried with CPython 3.12.1 and 3.13.0. Private names used: `Handle._run`, `BaseEventLoop._run_once`,
-`_ready`, `_scheduled`, `_stopping`, `_asyncgen_finalizer_hook`, `BaseSelectorEventLoop._make_self_pipe`,
+`_ready`, `_scheduled`, `_stopping`, `_asyncgens`, its two hooks, `BaseSelectorEventLoop._make_self_pipe`,
 `runners._cancel_all_tasks`.
 """
 
@@ -11,6 +11,8 @@ import asyncio
 import contextvars
 import functools
 import heapq
+import itertools
+import weakref
 from asyncio import base_events, events, futures, runners, selector_events, tasks
 from typing import Any
 
@@ -30,8 +32,14 @@ create_task, create_future = _Base.create_task, _Base.create_future
 call_at, call_soon_threadsafe, loop_time = _Base.call_at, _Base.call_soon_threadsafe, _Base.time
 in_executor, shutdown_executor = _Base.run_in_executor, _Base.shutdown_default_executor
 shutdown_generators = _Base.shutdown_asyncgens
+first_iteration, finalize = _Base._asyncgen_firstiter_hook, _Base._asyncgen_finalizer_hook
 original_as_completed = tasks.as_completed
 cancel_all = runners._cancel_all_tasks  # type: ignore[attr-defined]
+
+# The program's own asynchronous generators, by id, numbered as they began. No weak references: those are
+# gone when the finalizer asks. Ids come again, and every generator that begins sets or drops its own.
+_begun: dict[int, int] = {}
+_numbers = itertools.count()
 
 
 def position(loop: Any) -> Ticks | None:
@@ -227,13 +235,40 @@ async def shutdown_default_executor(self: Any, *args: Any, **kwargs: Any) -> Non
         INSIDE.reset(token)
 
 
+def generator_begins(self: Any, generator: Any) -> None:
+    if lanes.current() is not None:
+        _begun[id(generator)] = next(_numbers)
+    else:
+        _begun.pop(id(generator), None)
+    first_iteration(self, generator)
+
+
+def generator_dropped(self: Any, generator: Any) -> None:
+    # Dropped by its last reference: that moment is in the program's code, and what closing it does (a
+    # `finally` that prints) is the program's. By the collector, or begun by a client: nobody's.
+    if _begun.pop(id(generator), None) is not None and lanes.current() is not None:
+        finalize(self, generator)
+    else:
+        lanes.ours(finalize)(self, generator)
+
+
 async def shutdown_asyncgens(self: Any) -> None:
-    # Generators that were left half-way are closed in a set's order, and a live client has more of them
-    # than a served one: what closing them does and reads is not the program's.
+    # Generators that were left half-way are closed in a set's order: the program's own in theirs. A live
+    # client has more of them than a served one: what closing them does and reads is not the program's.
     session = current.session
     if session is None:
         await shutdown_generators(self)
         return
+    every = self._asyncgens
+    own = sorted((each for each in every if id(each) in _begun), key=lambda each: _begun[id(each)])
+    if own:
+        self._asyncgens = weakref.WeakSet(set(every) - set(own))
+        for generator, outcome in zip(
+            own, await tasks.gather(*[each.aclose() for each in own], return_exceptions=True), strict=True
+        ):
+            if isinstance(outcome, Exception):
+                message = f"an error occurred during closing of asynchronous generator {generator!r}"
+                self.call_exception_handler({"message": message, "exception": outcome, "asyncgen": generator})
     token = INSIDE.set(True)
     session.strand_began(self)
     try:
@@ -282,6 +317,7 @@ def install() -> None:
         (timer_at, call_at), (call_from_outside, call_soon_threadsafe), (time_now, loop_time),
         (as_completed, original_as_completed), (run_in_executor, in_executor),
         (shutdown_default_executor, shutdown_executor), (shutdown_asyncgens, shutdown_generators),
+        (generator_begins, first_iteration), (generator_dropped, finalize),
         (cancel_all_tasks, cancel_all),
     ):  # fmt: skip
         functools.update_wrapper(ours, theirs)
@@ -291,8 +327,7 @@ def install() -> None:
     _Base.run_in_executor, _Base.shutdown_default_executor = run_in_executor, shutdown_default_executor
     _Base.shutdown_asyncgens = shutdown_asyncgens
     runners._cancel_all_tasks = cancel_all_tasks  # type: ignore[attr-defined]
-    # A generator dropped by the collector is closed at a moment that is nobody's decision.
-    _Base._asyncgen_finalizer_hook = lanes.ours(_Base._asyncgen_finalizer_hook)
+    _Base._asyncgen_firstiter_hook, _Base._asyncgen_finalizer_hook = generator_begins, generator_dropped
     _Selector._make_self_pipe = lanes.ours(_Selector._make_self_pipe)
     for module in (tasks, asyncio):
         module.__dict__["as_completed"] = as_completed
