@@ -125,23 +125,27 @@ class Launched:
         try:
             self._start_session()
         except BaseException as error:
-            from lockstep.errors import LockstepError
-
-            if isinstance(error, LockstepError):
-                self._trouble(error.code, error.message)
-                _exit(2)
-            self._fault(error)
-            if self.settings.mode == "replay":
-                _exit(2)
-            from lockstep.session import current
-
-            current.session = None  # taps that were started find nobody to tell
+            try:
+                self._not_begun(error)
+            finally:
+                if self.settings.mode == "replay":
+                    _exit(2)  # whatever else is broken here: a replay never runs for real
             return
         os._exit = self._leave  # type: ignore[assignment]
         os.abort = self._abort
         os.kill = self._kill
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
+
+    def _not_begun(self, error: BaseException) -> None:
+        code, message = getattr(error, "code", None), getattr(error, "message", None)
+        if code is not None and message is not None:
+            self._trouble(str(code), str(message))
+            _exit(2)
+        self._fault(error)
+        current: Any = sys.modules.get("lockstep.session.current")
+        if current is not None:
+            current.session = None  # taps that were started find nobody to tell
 
     def _start_session(self) -> None:
         from lockstep.session.session import start_recording, start_replay

@@ -18,19 +18,22 @@ type Value = None | bool | int | float | str | bytes | list[Value] | dict[str, V
 class Kind(enum.IntEnum):
     """What an event says. The comment gives the fields used beside `kind`, `pos`, `at` and `lane`."""
 
-    START = 1  # the stream's first event. body: what the process is (see `session.session.start_body`)
+    START = 1  # comes after the root's LANE. body: {"facts": what the taps need to know, "pid", "argv"}
     LANE = 2  # a lane began. name: the lane; lane: its parent; what: the strand (lane of its thread)
     BEGIN = 3  # an effect was asked for. what: its kind (model, tool, http, …), name, key: match key, of: enclosing
     #            effect's pos or 0; body: {"request": …, "site": "file:line in function", "reads": {source: count}}
     PART = 4  # a piece of an outcome reached the program (response head, chunk). of: its BEGIN; body: the piece
-    END = 5  # an effect ended. of: its BEGIN; what: a `Status`; body: value, or encoded error
-    CAUSE = 6  # something outside moved the program: what: timer, sleep, wake, wait; name: its number in the lane
+    END = (
+        5  # an effect ended. of: its BEGIN; what: a `Status`; key: digest of its outcome; body: value or encoded error
+    )
+    CAUSE = 6  # something outside moved the program. what: timer, sleep, wake, or a wait or poll that gave up (wait,
+    #            acquire, join, alive, unset), close; name: its number in the lane
     READS = 7  # clock reads, batched. what: source; body: {"first": index, "values": packed deltas}
     LOCK = 8  # a lock went to another strand. name: the lock; lane: that strand; what: the strand before it,
     #           of: how often that one had taken it in a row
     OUTPUT = 9  # what the program printed. what: stdout; body: text or bytes
-    STEP = 10  # a native checkpoint or a named step. name: label; body: state or None
-    FINISH = 11  # the stream's last event. what: complete | failed; body: {"exit", "error", "digest", "reads", …}
+    STEP = 10  # a native checkpoint or a named step. name: label; what: where; key: match key; body: state or None
+    FINISH = 11  # the stream's last event. what: complete | failed; body: {"end", "digest", "reads", "open", …}
 
 
 class Status(enum.StrEnum):

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from lockstep.errors import Code, Difference
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session import difference, engine, reads
@@ -64,7 +66,7 @@ def unmatched(
     expected = decision.expected
     path = recorded = now = ""
     if expected is None:
-        now = f"{asked['kind']} {asked['name']} {difference.shown(request)}"
+        now = f"{asked['kind']} {asked['name']} {difference.shown(_told(request))}"
     elif (_kind(expected.begin), expected.begin.name) != (asked["kind"], asked["name"]):
         recorded, now = f"{_kind(expected.begin)} {expected.begin.name}", f"{asked['kind']} {asked['name']}"
     else:
@@ -112,6 +114,15 @@ def missing(tape: Tape, head: Slot | None) -> Difference:
     return never_made(tape, head.seq, event, at=event.pos if effect is None else effect)
 
 
+def stuck(tape: Tape, head: Slot | None, seconds: float) -> Difference:
+    """The strands wait for each other, and nothing has moved for so long."""
+    found = missing(tape, head)
+    if head is None:
+        return found
+    reason = f"nothing has moved for {seconds:g} s: {found.reason}"
+    return msgspec.structs.replace(found, code=Code.STUCK, reason=reason)
+
+
 def never_made(tape: Tape, seq: int, begin: Event, at: int | Recorded) -> Difference:
     """A recorded call that the program did not make."""
     body = tape.body(seq)
@@ -122,11 +133,29 @@ def never_made(tape: Tape, seq: int, begin: Event, at: int | Recorded) -> Differ
         request, site = about.get("request"), str(about.get("site", ""))
     return finding(
         tape, Code.MISSING, "a recorded call was never made", lane=begin.lane, at=at, kind=_kind(begin),
-        name=begin.name, source=site, expected=difference.shown(request), actual="(no call)",
+        name=begin.name, source=site, expected=difference.shown(_told(request)), actual="(no call)",
     )  # fmt: skip
 
 
 # At the end.
+
+
+def raised(tape: Tape, recorded: Value, now: Mapping[str, Value], lane: str, site: str) -> Difference | None:
+    """An exception that the recorded program did not end with: it explains whatever is left undone."""
+    was = recorded.get("error") if isinstance(recorded, dict) else None
+    error = now.get("error")
+    if error is None or error == was or not isinstance(error, dict):
+        return None
+    unused = engine.left(tape.lanes.values())
+    path, expected, actual = "error", "no exception", f"{error.get('type')!s}: {error.get('message')!s}"
+    if isinstance(was, dict):
+        found = difference.first(was, error, "error")
+        path, expected, actual = found if found is not None else (path, expected, actual)
+    return finding(
+        tape, Code.END, "the program raised an exception that the recorded one did not", lane=lane,
+        at=sys.maxsize if unused is None else unused, kind="end", name="end", path=path, source=site,
+        expected=expected, actual=actual,
+    )  # fmt: skip
 
 
 def calls_left(tape: Tape, lanes: Iterable[LaneTape]) -> Difference | None:
@@ -228,6 +257,13 @@ def _request(tape: Tape, effect: Recorded) -> Value:
     if effect.begin.kind is Kind.STEP:
         return {"state": tape.body(effect.seq)}
     return tape.request(effect).get("request")
+
+
+def _told(request: Value) -> Value:
+    # Headers say who asks, and with what secret: no report needs them whole.
+    if isinstance(request, dict) and "headers" in request:
+        return {name: value for name, value in request.items() if name != "headers"}
+    return request
 
 
 def _nearest(tape: Tape, lane: LaneTape, request: Value) -> Iterable[str]:

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lockstep.log.model import Kind
+from lockstep.session.claims import Claims
 from lockstep.session.tape import Slot
 
 _allocate = _thread.allocate_lock
@@ -44,6 +46,8 @@ class Gate:
         self._lock = _allocate()
         self._waiting: dict[str, tuple[int, Any]] = {}  # strand -> (slot index, lock that it sleeps on)
         self._loops: dict[str, Callable[[], None]] = {}  # strand -> wakes its loop
+        self._own: dict[str, tuple[list[Slot], int]] = {}  # strand -> its slots, how many of the first are done
+        self.claims: dict[str, Claims] = {}  # strand -> its turns with the locks
         self._ending: list[Any] = []
         self._resting: list[Any] = []
         self._speed = speed
@@ -64,12 +68,39 @@ class Gate:
 
     def perform(self, slot: Slot) -> None:
         """Says that the slot has happened."""
+        self.reached(slot.strand, slot.index)
         with self._lock:
             self._perform(slot)
+
+    def reached(self, strand: str, place: int) -> None:
+        """The strand has come to this place; see `Claims.settle`."""
+        claims = self.claims.get(strand)
+        if claims is not None and claims.before < place:
+            claims.settle(place)
+
+    def comes(self, slot: Slot) -> bool:
+        """Whether this may be the next place of its strand. False: something else than a lock comes first."""
+        strand = slot.strand
+        with self._lock:
+            if strand in self._loops:
+                return True  # its tasks may wait for an earlier place
+            slots, first = self._own.get(strand) or (self.slots_of(strand), 0)
+            while self._done[slots[first].index] and slots[first] is not slot:
+                first += 1
+            self._own[strand] = slots, first
+            return slots[first] is slot or slots[first].event.kind is Kind.LOCK
+
+    def skip(self, kind: Kind) -> None:
+        """Takes all places of this kind for passed, whoever was to come to them."""
+        with self._lock:
+            for slot in self._slots:
+                if slot.event.kind is kind and not self._done[slot.index]:
+                    self._perform(slot)
 
     def wait(self, slot: Slot, perform: bool = True) -> None:
         """Blocks this thread until the slot's turn, then performs it (or leaves that to the caller).
         Raises Stopped."""
+        self.reached(slot.strand, slot.index)
         self._pace(slot)
         while True:
             with self._lock:

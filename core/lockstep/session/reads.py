@@ -23,7 +23,7 @@ import itertools
 import operator
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from lockstep.session.lanes import Lane
 

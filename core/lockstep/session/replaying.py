@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from lockstep.errors import Code, Cut, Difference, Divergence
 from lockstep.log import canonical
 from lockstep.log.model import Kind, Value
-from lockstep.session import current, engine, findings, lanes, sites
+from lockstep.session import claims, current, engine, findings, lanes, sites
 from lockstep.session.effects import Handed, ServedCall
 from lockstep.session.gate import Gate, Stopped
 from lockstep.session.lanes import Lane
@@ -26,6 +26,7 @@ from lockstep.session.turns import Turns
 
 _sleep = time.sleep  # before the taps
 _PATIENCE = 0.1  # seconds that a loop waits for a callback from another thread before it goes on without
+_LOOSEN = 5.0  # seconds without progress after which the order of locks is given up
 _SETTLE = 1.0  # seconds without progress after which other strands are not waited for at the end
 
 
@@ -44,14 +45,15 @@ class Replaying(Session):
         self._first: Difference | None = None
         self._cut = False
         self._turns: dict[str, Turns] = {}
+        self.unordered = False  # whether the order of locks is given up
         self._blocked = 0
         self._open: frozenset[str] = frozenset(self._recorded_end().get("open", ()))  # strands that ran on at the end
         self._awaited: dict[int, Any] = {}  # slot -> what its loop sleeps on
         self._missed: set[int] = set()  # slots that a loop has waited for in vain
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
         super().__init__(run, process, seed)
-        if self.interrupted or len({slot.strand for slot in tape.slots}) > 1:
-            _thread.start_new_thread(self._watch, ())
+        self.gate.claims = claims.of(self, tape.turns)
+        _thread.start_new_thread(self._watch, ())
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
         lane = super().new_lane(name, parent, strand)
@@ -311,14 +313,24 @@ class Replaying(Session):
             head = self.gate.head()
             if head is None and self.interrupted and quiet >= 1.0:
                 self.cut()  # all that was recorded has happened, and everybody waits
+            elif quiet >= min(_LOOSEN, self._deadline / 2) and not self.unordered:
+                self._unorder()
             elif quiet >= self._deadline and (self._blocked or self.gate.blocked()):
-                self.missing(head)
+                self._stop_at(findings.stuck(self.tape, head, self._deadline))
+
+    def _unorder(self) -> None:
+        """From here on whoever comes first has a lock: perhaps it is only their order that holds somebody up."""
+        self.unordered = True
+        for turns in list(self._turns.values()):
+            turns.stop()
+        self.gate.skip(Kind.LOCK)
 
     def flush(self, timeout: float = 10.0) -> bool:
         return True
 
     def strand_ended(self, strand: Lane) -> None:
         super().strand_ended(strand)
+        self.gate.reached(strand.name, claims.END)
         # A thread that is over makes no more calls: what is left of its lane was never asked.
         if not self.stopped and not self.interrupted and current.session is self:
             found = findings.calls_left(self.tape, [strand.state])
@@ -333,7 +345,8 @@ class Replaying(Session):
             end.pop("result", None)  # nobody knows what the recorded one would have been
         digest = engine.digest(self.sums(self._open), canonical.digest(end))
         if self._first is None and not self._cut:
-            self._first = self._compare(end, digest)
+            site = sites.of_exception(error) if error is not None else ""
+            self._first = self._compare(end, digest, site)
         identical = self._first is None and not self.faults and not self.notes
         self.stopped = True
         self.gate.stop()
@@ -351,7 +364,7 @@ class Replaying(Session):
         body = self.tape.body(self.tape.finish_seq) if self.tape.finish is not None else None
         return body if isinstance(body, dict) else {}
 
-    def _compare(self, end: dict[str, Value], digest: bytes) -> Difference | None:
+    def _compare(self, end: dict[str, Value], digest: bytes, site: str) -> Difference | None:
         """What only shows when the program is over."""
         tape, root = self.tape, self.root.name
         if tape.finish is None:
@@ -365,7 +378,8 @@ class Replaying(Session):
         printed = {at: found for at, found in self._printed.items() if at[0] in counts}
         handed = {lane.name: self._handed[lane.name] for lane in closed}
         return (
-            findings.calls_left(tape, tape.lanes.values())
+            findings.raised(tape, recorded.get("end"), end, root, site)
+            or findings.calls_left(tape, tape.lanes.values())
             or findings.reads_left(tape, recorded.get("reads", {}), counts)
             or findings.output_left(tape, printed, self._open)
             or findings.printed(tape, recorded.get("printed", {}), self.printed(self._open), root)

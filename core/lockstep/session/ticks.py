@@ -99,9 +99,8 @@ class Ticks:
         slot = self._next()
         if slot is None or self.count - self._base_count < slot.tick - self._base_tick:
             return
-        if not self._asked(slot):
-            if slot.event.what != "wake" or not self.session.wait_for_wake(slot):
-                return
+        if not self._asked(slot) and (slot.event.what != "wake" or not self.session.wait_for_wake(slot)):
+            return
         if not gate.ready(slot):
             head = gate.head()
             if head is not None and head.strand == self.strand:
