@@ -12,7 +12,7 @@ import enum
 import msgspec
 
 # What a body may hold: inert data only. Bytes are first-class; tuples come back as lists.
-type Value = None | bool | int | float | str | bytes | list[Value] | dict[str, Value]
+type Value = bool | int | float | str | bytes | list[Value] | dict[str, Value] | None
 
 
 class Kind(enum.IntEnum):
