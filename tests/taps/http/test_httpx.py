@@ -7,6 +7,7 @@ import importlib
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -285,6 +286,19 @@ def test_many_tasks_at_once_come_back_in_the_same_order(same: Same[Odd], lib: An
     orders: list[Any] = []
     same(async_of(lib, act))
     assert orders[2] == orders[1]
+
+
+def test_threads_that_share_a_client_each_get_their_own_answers(same: Same[Odd], lib: Any) -> None:
+    def act(odd: Odd, client: Client) -> Any:
+        def one(number: int) -> Any:
+            answer = client.get(f"/slow?s=0.0{number % 4}").json()
+            with client.stream("GET", f"/echo?n={number}") as response:
+                return number, answer, response.read()
+
+        with ThreadPoolExecutor(4) as threads:
+            return list(threads.map(one, range(12)))
+
+    same(sync_of(lib, act, limits=lib.Limits(max_connections=2)), hits=24)
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_made_anew(same: Same[Odd], lib: Any) -> None:
