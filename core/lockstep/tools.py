@@ -110,6 +110,9 @@ def _given(call: Any, name: str, value: Value) -> Any:
 
 
 def _failed(call: Any, error: BaseException) -> None:
+    if isinstance(error, GeneratorExit):
+        call.end(Status.CLOSED)  # the task was dropped while it waited
+        return
     cancelled = type(error).__name__ == "CancelledError" and type(error).__module__.startswith("asyncio")
     call.end(Status.CANCELLED if cancelled else Status.ERROR, error)
 
@@ -118,6 +121,15 @@ def _answer(call: Any, name: str, piece: Any) -> Any:
     if piece.status is Status.ERROR:
         raise exceptions.revive(piece.value, call)
     return _given(call, name, piece.value)
+
+
+async def _dropped(call: Any) -> None:
+    """The recorded task got no answer before it was dropped: neither does this one."""
+    from lockstep.session import suspend, ticks
+
+    here = ticks.here()
+    if here is not None:
+        await suspend.forever(call, here)
 
 
 def _wrapped(function: Any, effect: str, name: str | None) -> Any:
@@ -162,7 +174,10 @@ def _coroutine(function: Any, about: _Tool) -> Any:
             return await function(*args, **kwargs)
         call = about.open(session, args, kwargs)
         if not call.live:
-            return _answer(call, about.name, await call.atake())
+            piece = await call.atake()
+            if piece.status is Status.CLOSED:
+                await _dropped(call)
+            return _answer(call, about.name, piece)
         try:
             with call.inside():
                 result = await function(*args, **kwargs)

@@ -10,11 +10,18 @@ def main() -> None:
     from lockstep.cli import quick
 
     arguments = quick.record(sys.argv[1:])
-    if arguments is None:
-        from lockstep.cli.app import run
+    if arguments is not None:
+        from lockstep.cli.recording import record
 
-        run()
+        record(**arguments)  # type: ignore[arg-type]
         return
-    from lockstep.cli.recording import record
+    again = quick.again(sys.argv[1:])
+    if again is not None:
+        from lockstep.cli import replaying
 
-    record(**arguments)  # type: ignore[arg-type]
+        verb, asked = again
+        getattr(replaying, verb)(**asked)
+        return
+    from lockstep.cli.app import run
+
+    run()

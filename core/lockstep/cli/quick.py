@@ -1,7 +1,8 @@
 """Reads the command lines that start a program, without the weight of the whole CLI.
 
-Importing typer takes some 100 ms, which a recorded program would start later. What is not plain here
-(help, a mistake, another command) is left to `lockstep.cli.app`, which knows the same options.
+Importing typer takes 100 to 400 ms, which a program would start later: more than all the rest of a replay's
+start. What is not plain here (help, a mistake, another command) is left to `lockstep.cli.app`, which knows
+the same options.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from collections.abc import Sequence
 
 # Options of `record` by name: whether a value follows, and the argument's name.
 RECORD = {"--store": (True, "store"), "--run": (True, "run"), "--json": (False, "as_json")}
+# The same for `replay` and `verify`.
+_EITHER = {"--store": (True, "store"), "--json": (False, "as_json")}
+AGAIN = {"replay": {**_EITHER, "--speed": (True, "speed")}, "verify": {**_EITHER, "--times": (True, "times")}}
+_DEFAULTS: dict[str, dict[str, object]] = {"replay": {"speed": 0.0}, "verify": {"times": 1}}
 
 
 def record(words: Sequence[str]) -> dict[str, str | bool | list[str]] | None:
@@ -44,3 +49,42 @@ def record(words: Sequence[str]) -> dict[str, str | bool | list[str]] | None:
         return None
     found["command"] = rest
     return found
+
+
+def again(words: Sequence[str]) -> tuple[str, dict[str, object]] | None:
+    """Which of `cli.replaying`'s functions is asked for, and its arguments, for a plain
+    `[--debug] replay|verify RUN [options] [-- CMD...]`, else None."""
+    rest = list(words)
+    debug = rest[:1] == ["--debug"]
+    if debug:
+        del rest[0]
+    verb = rest.pop(0) if rest else ""
+    if verb not in AGAIN:
+        return None
+    found: dict[str, object] = {"command": [], "store": None, "as_json": False, "debug": debug, **_DEFAULTS[verb]}
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            found["command"] = rest
+            break
+        if not word.startswith("-") and "run" not in found:
+            found["run"] = word
+            continue
+        name, given, value = word.partition("=")
+        valued, argument = AGAIN[verb].get(name, (None, ""))
+        if valued is None or (given and not valued) or (valued and not given and not rest):
+            return None
+        found[argument] = _value(argument, value if given else rest.pop(0)) if valued else True
+        if found[argument] is None:
+            return None
+    return (verb, found) if "run" in found else None
+
+
+def _value(argument: str, text: str) -> str | float | int | None:
+    """An option's value; None where typer has to say what is wrong with it."""
+    digits = text.replace(".", "", 1) if argument == "speed" else text
+    if argument == "store":
+        return text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    return float(text) if argument == "speed" else int(text)

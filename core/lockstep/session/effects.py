@@ -13,7 +13,7 @@ from lockstep.log.store import UNSTORABLE
 from lockstep.session import exceptions, reads, sites
 from lockstep.session.call import Piece
 from lockstep.session.gate import Stopped
-from lockstep.session.lanes import INSIDE, Lane
+from lockstep.session.lanes import INSIDE, Lane, leave
 from lockstep.session.tape import Recorded, Slot
 from lockstep.session.ticks import here
 
@@ -64,7 +64,7 @@ class _Within:
     def __exit__(self, *_: object) -> None:
         token, self._token = self._token, None
         if token is not None:
-            INSIDE.reset(token)
+            leave(token)
 
 
 class Ignored:

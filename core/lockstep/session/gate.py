@@ -79,7 +79,7 @@ class Gate:
             claims.settle(place)
 
     def comes(self, slot: Slot) -> bool:
-        """Whether this may be the next place of its strand. False: something else than a lock comes first."""
+        """Whether this may be the next place of its strand: only locks lie before it."""
         strand = slot.strand
         with self._lock:
             if strand in self._loops:
@@ -88,7 +88,9 @@ class Gate:
             while self._done[slots[first].index] and slots[first] is not slot:
                 first += 1
             self._own[strand] = slots, first
-            return slots[first] is slot or slots[first].event.kind is Kind.LOCK
+            while slots[first] is not slot and slots[first].event.kind is Kind.LOCK:
+                first += 1
+            return slots[first] is slot
 
     def skip(self, kind: Kind) -> None:
         """Takes all places of this kind for passed, whoever was to come to them."""

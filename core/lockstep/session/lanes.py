@@ -15,6 +15,7 @@ import threading
 import zlib
 from _thread import get_ident
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from lockstep.session import current as _current
@@ -183,6 +184,13 @@ def current() -> Lane | None:
     if isinstance(sent, Sent) or sent.session is not session or sent.strand.thread != get_ident():
         return lane()
     return sent
+
+
+def leave(token: contextvars.Token[Any]) -> None:
+    """Undoes a setting of INSIDE. A coroutine that is dropped half way is closed in another context than the
+    one it was set in: there is nothing to undo then."""
+    with suppress(ValueError):
+        INSIDE.reset(token)
 
 
 def ours[**P, T](function: Callable[P, T]) -> Callable[P, T]:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
-from lockstep.session.lanes import INSIDE
+from lockstep.session.lanes import INSIDE, leave
 from lockstep.session.tape import Slot
 from lockstep.session.ticks import Ticks
 
@@ -65,7 +65,7 @@ async def until(call: Any, slot: Slot, cancelled: bool, ticks: Ticks) -> None:
             session.gate.perform(slot)
         raise
     finally:
-        INSIDE.reset(token)
+        leave(token)
     if not session.stopped:
         session.gate.perform(slot)
 
@@ -78,5 +78,5 @@ async def forever(call: Any, ticks: Ticks) -> NoReturn:
         ticks.park_forever(answer)
         await answer
     finally:
-        INSIDE.reset(token)
+        leave(token)
     raise call.session.latched()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from lockstep.session.gate import Stopped
-from lockstep.session.tape import Run
+from lockstep.session.tape import Run, Slot
 
 _allocate = _thread.allocate_lock
 
@@ -35,6 +35,7 @@ class Turns:
         """Blocks until the lock is this strand's to take, and until the place where it changed hands.
 
         One that takes it more often than it did in the recording is let pass."""
+        arrived = False
         while True:
             with self._lock:
                 if self._session.stopped or self._session.unordered or self._last.get(strand, -1) < self._index:
@@ -43,11 +44,17 @@ class Turns:
                 if run.strand == strand:
                     begun, self._begun = self._begun, True
                     break
-                if not self._due(strand):
+                slot = self._due(strand)
+                if slot is None:
                     return
-                sleeper = _allocate()
-                sleeper.acquire()
-                self._waiting.setdefault(strand, []).append(sleeper)
+                if arrived:
+                    sleeper = _allocate()
+                    sleeper.acquire()
+                    self._waiting.setdefault(strand, []).append(sleeper)
+            if not arrived:
+                arrived = True
+                self._session.gate.reached(strand, slot.index)
+                continue
             with self._session.blocking():
                 sleeper.acquire()
         if not begun and run.slot is not None:
@@ -74,13 +81,13 @@ class Turns:
                 if number == self._index:
                     self._pass()
 
-    def _due(self, strand: str) -> bool:
+    def _due(self, strand: str) -> Slot | None:
         # Where the strand has something else to do before it is to have the lock, it is not to have it now.
         for number in range(self._index + 1, len(self._turns)):
             run = self._turns[number]
             if run.strand == strand and number not in self._over:
-                return run.slot is not None and bool(self._session.gate.comes(run.slot))
-        return False
+                return run.slot if run.slot is not None and self._session.gate.comes(run.slot) else None
+        return None
 
     def _pass(self) -> None:
         last = len(self._turns) - 1

@@ -128,8 +128,12 @@ class Writer:
 
     def after_in_parent(self) -> None:
         """Goes on; what was put meanwhile has queued. The thread begins with the next event: CPython 3.13 looks
-        for threads after these hooks, and warns of them."""
-        self._paused = not self._closed and not self._running
+        for threads after these hooks, and warns of them. Where other threads wait for what they have queued, there
+        may be no next event, and they are warned of anyway."""
+        if self._queue.empty():
+            self._paused = not self._closed and not self._running
+        elif not self._closed:
+            self._begin()
         if self._forking:
             self._forking = False
             self._draining.release()
@@ -215,6 +219,8 @@ class Writer:
 
     def _run(self) -> None:
         lanes.INSIDE.set(True)
+        with self._draining:
+            pass  # one thread at a time: another may be in the middle of a step in place of this one
         while self._step(block=True):
             pass
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from lockstep.log.model import Value
 from lockstep.session import current
-from lockstep.session.lanes import INSIDE
+from lockstep.session.lanes import INSIDE, leave
 
 # Of the collection under way: there is never more than one, and it begins and ends in one context.
 _token: Token[Any] | None = None
@@ -44,4 +44,4 @@ def _collection(phase: str, info: dict[str, int]) -> None:
         _token = INSIDE.set(True) if current.session is not None else None
     elif _token is not None:
         token, _token = _token, None
-        INSIDE.reset(token)
+        leave(token)

@@ -232,7 +232,7 @@ async def shutdown_default_executor(self: Any, *args: Any, **kwargs: Any) -> Non
         await shutdown_executor(self, *args, **kwargs)
     finally:
         session.strand_dropped(self)
-        INSIDE.reset(token)
+        lanes.leave(token)
 
 
 def generator_begins(self: Any, generator: Any) -> None:
@@ -275,7 +275,7 @@ async def shutdown_asyncgens(self: Any) -> None:
         await shutdown_generators(self)
     finally:
         session.strand_dropped(self)
-        INSIDE.reset(token)
+        lanes.leave(token)
 
 
 def cancel_all_tasks(loop: Any) -> None:
