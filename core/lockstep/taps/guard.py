@@ -15,6 +15,7 @@ from lockstep.log.model import Value
 from lockstep.session import current, lanes, sites
 
 _installed = False
+_ASKS_THE_HOST = frozenset({"platform", "ctypes.util", "uuid", "_osx_support"})
 
 
 def install() -> None:
@@ -35,7 +36,7 @@ def stop(session: Any) -> None:
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     named = _NAMED.get(event)
-    if named is None or current.session is None or lanes.inside() is not None:
+    if named is None or current.session is None or lanes.inside() is not None or _host_fact():
         return
     session = current.session
     try:
@@ -43,6 +44,15 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         session.note(source, f"{what} ({sites.site(2) or 'a library'})")
     except Exception as error:
         session.fault(f"guard, {event}", error)
+
+
+def _host_fact() -> bool:
+    """Whether a module of Python's own asks the machine what it is (every SDK that tells its platform runs
+    `uname -p`): no answer that a replay elsewhere could take for the program's data."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in ("subprocess", "os"):
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None and frame.f_globals.get("__name__") in _ASKS_THE_HOST
 
 
 def _connect(args: tuple[Any, ...]) -> tuple[str, str]:
