@@ -1,11 +1,11 @@
-"""The quick way into `record` knows the same options as the whole command line."""
+"""The quick ways into commands know the same options as the whole command line."""
 
 import inspect
 
 import pytest
 import typer
 
-from lockstep.cli import quick
+from lockstep.cli import quick, replaying
 from lockstep.cli.app import app
 from lockstep.cli.recording import record
 
@@ -51,3 +51,57 @@ def test_its_options_are_those_of_the_command() -> None:
     assert options == quick.RECORD
     arguments = set(inspect.signature(record).parameters)
     assert {name for _, name in quick.RECORD.values()} | {"command", "debug"} == arguments
+
+
+def test_it_reads_a_plain_replay_and_verify() -> None:
+    assert quick.again(["replay", "--store=s.db", "refund", "--speed", "1.5", "--json", "--", "python", "a.py"]) == (
+        "replay",
+        {
+            "run": "refund",
+            "command": ["python", "a.py"],
+            "store": "s.db",
+            "speed": 1.5,
+            "as_json": True,
+            "debug": False,
+        },
+    )
+    assert quick.again(["--debug", "verify", "refund", "--times=20"]) == (
+        "verify",
+        {"run": "refund", "command": [], "store": None, "times": 20, "as_json": False, "debug": True},
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["log", "refund"],
+        ["replay"],
+        ["replay", "--help"],
+        ["replay", "refund", "python", "a.py"],
+        ["replay", "--", "refund"],
+        ["replay", "refund", "--speed"],
+        ["replay", "refund", "--speed", "fast"],
+        ["replay", "refund", "--speed=-1"],
+        ["replay", "refund", "--times", "3"],
+        ["replay", "refund", "--json=yes"],
+        ["verify", "refund", "--times", "1.5"],
+        ["verify", "refund", "--times", "²"],
+    ],
+)
+def test_other_replays_are_left_to_the_whole_command_line(words: list[str]) -> None:
+    assert quick.again(words) is None
+
+
+@pytest.mark.parametrize("verb", ["replay", "verify"])
+def test_options_of_replays_and_their_defaults_are_those_of_the_command(verb: str) -> None:
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    options = [parameter for parameter in options if parameter.name not in ("help", "debug")]
+    assert {name: (not found.is_flag, found.name) for found in options for name in found.opts} == quick.AGAIN[verb]
+    found = quick.again([verb, "refund"])
+    assert found is not None
+    assert {name: value for name, value in found[1].items() if name not in ("run", "command", "debug")} == {
+        parameter.name: parameter.default for parameter in options
+    }
+    assert found[1].keys() == inspect.signature(getattr(replaying, verb)).parameters.keys()
