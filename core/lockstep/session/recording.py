@@ -49,10 +49,10 @@ class Recording(Session):
             return Ignored()
         return LiveCall(self, lanes.lane(), kind, parent)
 
-    def cause(self, lane: Lane, what: str, number: int | str, tick: int = -1) -> None:
+    def cause(self, lane: Lane, what: str, number: int | str, tick: int = -1, body: Value = None) -> None:
         """Something outside moved the program now: a timer fired, a sleep or a timed wait ran out."""
         reads.flush(lane)
-        self.emit(Kind.CAUSE, lane.name, self.position(), what=what, name=str(number), tick=tick)
+        self.emit(Kind.CAUSE, lane.name, self.position(), what=what, name=str(number), tick=tick, body=body)
 
     def step(self, name: str, state: Value) -> None:
         lane = lanes.lane()

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any
 
-from lockstep.session import current, lanes
+from lockstep.session import current, exceptions, lanes
 from lockstep.taps.patches import stand_in
 from lockstep.taps.threads.locks import GatedLock
 
@@ -32,18 +32,26 @@ def sleep(_: object, seconds: float, /) -> None:
     session = lane.session
     if session.recording:
         number = lane.ordinal("sleep")
-        _sleep(seconds)
+        try:
+            _sleep(seconds)
+        except BaseException as error:
+            # A signal handler's (an alarm that limits a tool's time), Ctrl-C, or no number of seconds.
+            session.cause(lane, "broken sleep", number, body=exceptions.encode(error))
+            raise
         session.cause(lane, "sleep", number)
         return None
-    if seconds < 0:
-        return _sleep(seconds)  # raises, as it did
     if session.stopped:
         session.raise_latched()
-    slot = session.cause(lane, "sleep", lane.ordinal("sleep"))
-    if slot is None:
+    number = lane.ordinal("sleep")
+    slot = session.cause(lane, "sleep", number)
+    if slot is not None:
+        session.wait(slot)
+        return None
+    broken = session.cause(lane, "broken sleep", number)
+    if broken is None:
         session.never(lane, "sleep")
-    session.wait(slot)
-    return None
+    session.wait(broken)
+    raise exceptions.revive(session.tape.body(broken.seq))
 
 
 class Waiter:
