@@ -7,7 +7,7 @@ for one kind of difference that only shows at the end, and returns None where th
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -79,8 +79,10 @@ def unmatched(
     )  # fmt: skip
 
 
-def miscounted(tape: Tape, at: Recorded, counts: Mapping[str, int], asked: Mapping[str, Any]) -> Difference | None:
-    """Before the call `at`, the lane read a source more or less often than recorded."""
+def miscounted(
+    tape: Tape, at: Recorded, counts: Mapping[str, int], asked: Callable[[], Mapping[str, Any]]
+) -> Difference | None:
+    """Before the call `at`, the lane read a source more or less often than recorded. `asked` tells of the call."""
     body = tape.request(at).get("reads", {})
     found = reads.compare(body if isinstance(body, dict) else {}, counts)
     if found is None:
@@ -88,7 +90,7 @@ def miscounted(tape: Tape, at: Recorded, counts: Mapping[str, int], asked: Mappi
     source, recorded, now = found
     return finding(
         tape, Code.READS, f"{source} was read {now} times before this call, {recorded} when recorded", at=at,
-        path=source, expected=recorded, actual=now, **asked,
+        path=source, expected=recorded, actual=now, **asked(),
     )  # fmt: skip
 
 

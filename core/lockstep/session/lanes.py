@@ -114,11 +114,16 @@ LANE: contextvars.ContextVar[Lane | Sent | None] = contextvars.ContextVar("locks
 INSIDE: contextvars.ContextVar[Any] = contextvars.ContextVar("lockstep_inside", default=None)
 _get_lane = LANE.get
 _get_inside = INSIDE.get
+# Set while the garbage collector runs in this context (`lockstep.taps.collector`).
+COLLECTING: contextvars.ContextVar[Any] = contextvars.ContextVar("lockstep_collecting", default=None)
+_get_collecting = COLLECTING.get
 
 
 def inside() -> Any:
     """The open effect (`Call`) that the running code belongs to, or None in the program's own code."""
-    effect = INSIDE.get()
+    if _get_collecting() is not None:
+        return True
+    effect = _get_inside()
     if effect is not None:
         return effect
     if strand.item is None and LANE.get() is None:
@@ -168,7 +173,7 @@ def current() -> Lane | None:
     bound before: every clock read asks (150 ns; 350 by the two calls and the thread-local's look-ups).
     """
     session = _current.session
-    if session is None or _get_inside() is not None:
+    if session is None or _get_inside() is not None or _get_collecting() is not None:
         return None
     sent = _get_lane()
     if sent is None:

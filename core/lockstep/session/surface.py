@@ -54,7 +54,7 @@ class Session:
         self._alive: set[object] = set()  # the program's strands beside the first: begun, or about to begin
         self._started = _monotonic_ns()
         self._positions = itertools.count(1)
-        self._lock = _thread.allocate_lock()
+        self._lock: Any = _thread.RLock()  # the collector may run a finalizer, and so ourselves, under it
         self._main = _thread.get_ident()
         self.lanes: dict[str, Lane] = {}
         self._handed: dict[str, list[Handed]] = {}

@@ -68,7 +68,9 @@ class Writer:
         self._bound = bound
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._held = 0  # weighed bytes that are not durable yet
-        self._guard = _allocate()  # of _held, and of marks that are called back
+        self._guard: Any = (
+            _thread.RLock()
+        )  # re-entrant: the collector may run a finalizer that records; of _held, and of marks that are called back
         self._pending = 0  # of _held, handed to the appender
         self._draining = _allocate()  # one thread drains where ours is gone
         self._urgent = _allocate()  # free: what has queued is wanted now
@@ -150,7 +152,7 @@ class Writer:
         self._running = self._paused = False
         self._queue = SimpleQueue()
         self._draining = _allocate()
-        self._guard = _allocate()
+        self._guard = _thread.RLock()
         self._urgent = _allocate()
         self._urgent.acquire()
         self._appender.abandon()

@@ -10,15 +10,31 @@ moment is in its code.
 from __future__ import annotations
 
 import gc
-from contextvars import Token
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from lockstep.log.model import Value
-from lockstep.session import current
-from lockstep.session.lanes import INSIDE, leave
+from lockstep.session.lanes import COLLECTING
 
-# Of the collection under way: there is never more than one, and it begins and ends in one context.
-_token: Token[Any] | None = None
+
+class _Phases:
+    """What is done at a collection's two ends, without a line of Python.
+
+    A signal that comes during a collection is handled by the next Python code that runs: in a callback
+    of ours, what its handler raises (Ctrl-C, a time limit) would be thrown away by the collector.
+    """
+
+    __slots__ = ("over",)
+    over: Any
+    start = property(COLLECTING.set)
+    stop = property(methodcaller("over"))
+
+    def __init__(self) -> None:
+        self.over = partial(COLLECTING.set, None)
+
+
+_collection: Any = partial(getattr, _Phases())  # is called with the phase's name and a default
 
 
 def install() -> None:
@@ -36,12 +52,3 @@ def stop(session: Any) -> None:
     """Lets the collector be."""
     if _collection in gc.callbacks:
         gc.callbacks.remove(_collection)
-
-
-def _collection(phase: str, info: dict[str, int]) -> None:
-    global _token
-    if phase == "start":
-        _token = INSIDE.set(True) if current.session is not None else None
-    elif _token is not None:
-        token, _token = _token, None
-        leave(token)

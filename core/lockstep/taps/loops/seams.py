@@ -19,7 +19,7 @@ from typing import Any
 from lockstep.errors import Code
 from lockstep.session import current, lanes, reads
 from lockstep.session import ticks as positions
-from lockstep.session.lanes import INSIDE, LANE, Sent
+from lockstep.session.lanes import COLLECTING, INSIDE, LANE, Sent
 from lockstep.session.ticks import Ticks
 from lockstep.taps.loops.handles import Future, Task, Timer, Wake
 
@@ -74,7 +74,7 @@ def run(self: Any) -> None:
                 session.cause(lanes.own(), "wake", self.name, here.count)  # type: ignore[union-attr]
         elif self.slot is not None and not session.stopped:  # type: ignore[union-attr]
             session.gate.perform(self.slot)  # type: ignore[union-attr]
-    elif self._context.get(INSIDE) is None:
+    elif self._context.get(INSIDE) is None and self._context.get(COLLECTING) is None:
         here.count += 1
     outer, here.running = here.running, True
     try:
