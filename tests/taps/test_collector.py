@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,3 +75,33 @@ def test_the_collector_is_let_be_after_the_session() -> None:
     before = list(gc.callbacks)
     finish(start_recording(None, "empty", {}), 0, None)
     assert gc.callbacks == before
+
+
+ALARMS = """
+import signal
+
+class Late(Exception):
+    pass
+
+def late(number, frame):
+    raise Late
+
+signal.signal(signal.SIGALRM, late)
+kept = [[number] for number in range(200_000)]
+for alarm in range(40):
+    signal.setitimer(signal.ITIMER_REAL, 0.004)
+    try:
+        while True:
+            cycle = [[], [], {}]
+            cycle.append(cycle)
+    except Late:
+        print("late", alarm)
+"""
+
+
+def test_what_a_signal_raises_during_a_collection_reaches_the_program(commands: Any, tmp_path: Path) -> None:
+    """Most of this program's time is collections: of 150 alarms 85 were lost in a callback of ours. A lost
+    one would leave it running for ever."""
+    program = tmp_path / "alarms.py"
+    program.write_text(ALARMS)
+    assert commands.record(program).count("late") == 40
