@@ -344,3 +344,9 @@ def test_an_interrupted_recording_ends_in_a_cut(session: Any) -> None:
     assert report.cut
     assert report.difference is None
     assert stopped
+
+
+def test_what_a_program_prints_of_a_function_has_no_address(session: Any) -> None:
+    shown = session.same(lambda: repr(time.time) + repr(time.sleep))
+    assert "time" in shown
+    assert "0x" not in shown

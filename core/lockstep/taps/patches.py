@@ -51,6 +51,10 @@ class _Home:
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return import_module, (self.module,)
 
+    def __repr__(self) -> str:
+        # No address: programs print functions, and a replay's are elsewhere.
+        return f"<module {self.module!r}>"
+
 
 def stand_in(function: Callable[..., Any], theirs: Any, module: str) -> Any:
     """Makes of `function(_, ...)` what stands for `theirs(...)`, a C function of a module.

@@ -185,6 +185,8 @@ def RLock(*args: Any, **kwargs: Any) -> Any:  # noqa: N802 - it stands for threa
 
 
 def install() -> None:
-    Lock.__name__ = Lock.__qualname__ = "lock"
+    for ours, name in ((Lock, "lock"), (GatedLock, "lock"), (GatedRLock, "RLock")):
+        ours.__name__ = ours.__qualname__ = name
+        ours.__module__ = "_thread"
     patched: Any = threading
     patched.Lock, patched.RLock = Lock, RLock
