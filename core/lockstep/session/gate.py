@@ -47,6 +47,7 @@ class Gate:
         self._waiting: dict[str, tuple[int, Any]] = {}  # strand -> (slot index, lock that it sleeps on)
         self._loops: dict[str, Callable[[], None]] = {}  # strand -> wakes its loop
         self._own: dict[str, tuple[list[Slot], int]] = {}  # strand -> its slots, how many of the first are done
+        self.on_wait: Callable[[], None] | None = None  # told whenever a strand has to wait
         self.claims: dict[str, Claims] = {}  # strand -> its turns with the locks
         self._ending: list[Any] = []
         self._resting: list[Any] = []
@@ -116,6 +117,8 @@ class Gate:
                 sleeper = _allocate()
                 sleeper.acquire()
                 self._waiting[slot.strand] = (slot.index, sleeper)
+            if self.on_wait is not None:
+                self.on_wait()
             sleeper.acquire()
 
     def wait_all(self) -> None:
@@ -151,6 +154,11 @@ class Gate:
     def detach(self, strand: str) -> None:
         with self._lock:
             self._loops.pop(strand, None)
+
+    def all_wait(self, strands: set[str]) -> bool:
+        """Whether each of these strands waits for its turn."""
+        with self._lock:
+            return strands <= self._waiting.keys()
 
     def blocked(self) -> bool:
         """Whether some strand waits for its turn."""

@@ -53,6 +53,7 @@ class Replaying(Session):
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
         super().__init__(run, process, seed)
         self.gate.claims = claims.of(self, tape.turns)
+        self.gate.on_wait = self._anybody
         _thread.start_new_thread(self._watch, ())
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
@@ -321,6 +322,24 @@ class Replaying(Session):
             elif quiet >= self._deadline and (self._blocked or self.gate.blocked()):
                 self._stop_at(findings.stuck(self.tape, head, self._deadline))
 
+    def _anybody(self) -> None:
+        """Where every strand waits for a place that none of them comes to, the difference is known at once."""
+        with self._lock:
+            strands = {self.root.name}
+            for strand in self._alive:
+                if not isinstance(strand, Lane):
+                    return
+                strands.add(strand.name)
+            if self._adopted:
+                return  # threads that no hook has named may come to it
+        if not self.gate.all_wait(strands):
+            return
+        head = self.gate.head()
+        if head is not None and head.event.kind is Kind.LOCK:
+            self._unorder()
+        elif head is not None and not self.stopped:
+            self._stop_at(findings.missing(self.tape, head))
+
     def _unorder(self) -> None:
         """From here on whoever comes first has a lock: perhaps it is only their order that holds somebody up."""
         self.unordered = True
@@ -339,6 +358,8 @@ class Replaying(Session):
             found = findings.calls_left(self.tape, [strand.state])
             if found is not None:
                 self._stop_at(found)
+            else:
+                self._anybody()
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         self._settle()

@@ -51,6 +51,7 @@ class Session:
         self.counts: dict[str, int] = {}
         self.on_stop: Callable[[], None] | None = None
         self.report: Report | None = None  # once it has ended
+        self._adopted = False  # whether a thread that no hook has named came to us
         self._alive: set[object] = set()  # the program's strands beside the first: begun, or about to begin
         self._started = _monotonic_ns()
         self._positions = itertools.count(1)
@@ -140,6 +141,7 @@ class Session:
         if _thread.get_ident() == self._main:
             return self.root
         with self._lock:
+            self._adopted = True
             return self.root.child("foreign", strand=True)
 
     def log_of(self, lane: Lane) -> list[Handed]:
