@@ -125,13 +125,14 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
             reason="the command was ended before it could say what it did"
             if same
             else "the command ended in another way",
-            step=None,
+            step=None if report is None else report.steps + 1,
             lane=SUPERVISOR,
             kind="end",
             name="exit status",
             source="",
             expected=words.ended(told.exit),
             actual=words.ended(outcome.status),
+            same_until=None if report is None else report.steps,
         )
     covered = coverage(outcome)
     return Replayed(

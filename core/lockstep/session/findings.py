@@ -7,7 +7,9 @@ for one kind of difference that only shows at the end, and returns None where th
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -46,8 +48,12 @@ def step_of(tape: Tape, at: int | Recorded) -> int:
 
 def same_until(tape: Tape) -> int:
     """The last step up to which every recorded effect has been asked for."""
+    return step_of(tape, _now(tape)) - 1
+
+
+def _now(tape: Tape) -> int:
     open_ = [_completed(effect) for lane in tape.lanes.values() for effect in lane.effects[lane.cursor :]]
-    return step_of(tape, int(min(open_, default=sys.maxsize))) - 1
+    return min(open_, default=sys.maxsize)
 
 
 def _completed(effect: Recorded) -> int:
@@ -74,7 +80,7 @@ def unmatched(
         found = difference.first(body, request)
         path, recorded, now = found if found is not None else ("", difference.shown(body), difference.shown(request))
     return finding(
-        tape, decision.code, decision.reason, at=sys.maxsize if expected is None else expected, path=path,
+        tape, decision.code, decision.reason, at=_now(tape) if expected is None else expected, path=path,
         expected=recorded, actual=now, nearest=tuple(_nearest(tape, lane, request)), **asked,
     )  # fmt: skip
 
@@ -91,6 +97,18 @@ def miscounted(
     return finding(
         tape, Code.READS, f"{source} was read {now} times before this call, {recorded} when recorded", at=at,
         path=source, expected=recorded, actual=now, **asked(),
+    )  # fmt: skip
+
+
+def unprinted(tape: Tape, at: Recorded, lane: str, printed: Printed, channel: str) -> Difference | None:
+    """What the lane had printed before the call `at` in the recording, and has not now."""
+    recorded = tape.lane(lane).output[channel]
+    due = bisect_left(recorded, at.begin.pos, key=itemgetter(0))
+    if printed.reached(due):
+        return None
+    return finding(
+        tape, Code.OUTPUT, f"recorded {channel} was not printed before this call", lane=lane, at=at, kind="output",
+        name=channel, expected=printed.left(), actual="(nothing)",
     )  # fmt: skip
 
 

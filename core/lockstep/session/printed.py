@@ -26,7 +26,7 @@ class Printed:
     def __init__(self, expected: Sequence[Callable[[], Value]] | None, open_end: bool = False) -> None:
         self._expected = expected
         self._open_end = open_end  # an interrupted recording: more may follow than was stored
-        self._next = 0
+        self._ends: list[int] = []  # of the pieces fetched, in bytes of the whole channel
         self._buffer = b""
         self._hash = blake2b(digest_size=16, person=b"lockstep output")
         self.line = b""  # the present line so far, for reports
@@ -55,22 +55,35 @@ class Printed:
         now = line + raw[same:].partition(b"\n")[0]
         return recorded.decode("utf-8", "replace"), now.decode("utf-8", "replace")
 
+    def pending(self) -> bool:
+        """Whether more was recorded than was printed. Only looks, so that any thread may ask."""
+        return bool(self._buffer) or (self._expected is not None and len(self._ends) < len(self._expected))
+
     def left(self) -> str | None:
         """The first recorded line that was not printed, None if all was."""
-        while not self._buffer and self._more():
+        while b"\n" not in self._buffer and self._more():
             pass
         if not self._buffer:
             return None
         return (self.line + self._buffer.partition(b"\n")[0]).decode("utf-8", "replace")
 
+    def reached(self, pieces: int) -> bool:
+        """Whether so many of the recorded pieces have been printed."""
+        ends = self._ends
+        while len(ends) < pieces and self._more():
+            pass
+        return not pieces or ends[-1] - len(self._buffer) >= ends[pieces - 1]
+
     def digest(self) -> bytes:
         return self._hash.digest()
 
     def _more(self) -> bool:
-        if self._expected is None or self._next >= len(self._expected):
+        ends = self._ends
+        if self._expected is None or len(ends) >= len(self._expected):
             return False
-        self._buffer += _bytes(self._expected[self._next]())
-        self._next += 1
+        piece = _bytes(self._expected[len(ends)]())
+        self._buffer += piece
+        ends.append(len(piece) + (ends[-1] if ends else 0))
         return True
 
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
+import msgspec
+
 from lockstep.errors import Code, Cut, Difference, Divergence
 from lockstep.log import canonical
 from lockstep.log.model import Kind, Value
@@ -88,6 +90,11 @@ class Replaying(Session):
             found = findings.miscounted(self.tape, recorded, lane.reads, asked)
             if found is not None:
                 self._stop_at(found)
+                self.raise_latched()
+        for channel in lane.state.output:
+            found = findings.unprinted(self.tape, recorded, lane.name, self._channel(lane, channel), channel)
+            if found is not None:
+                self._stop_at(msgspec.structs.replace(found, source=sites.site(1)))
                 self.raise_latched()
         return recorded
 
@@ -223,7 +230,7 @@ class Replaying(Session):
     def _channel(self, lane: Lane, channel: str) -> Printed:
         found = self._printed.get((lane.name, channel))
         if found is None:
-            pieces = [partial(self.tape.body, seq) for seq in lane.state.output.get(channel, [])]
+            pieces = [partial(self.tape.body, seq) for _, seq in lane.state.output.get(channel, [])]
             found = self._printed[(lane.name, channel)] = Printed(pieces, self.interrupted)
         return found
 

@@ -64,7 +64,7 @@ class LaneTape:
         self.effects: list[Recorded] = []
         self.cursor = 0
         self.reads: dict[str, list[int]] = {}  # source -> sequence numbers of its READS events
-        self.output: dict[str, list[int]] = {}
+        self.output: dict[str, list[tuple[int, int]]] = {}  # channel -> (position, sequence number)
 
 
 class Tape:
@@ -155,7 +155,7 @@ class Tape:
                 if owner is not None:
                     owner.output.append(seq)
             else:
-                self.lane(event.lane).output.setdefault(event.what, []).append(seq)
+                self.lane(event.lane).output.setdefault(event.what, []).append((event.pos, seq))
         elif kind is Kind.STEP:
             # A named step is asked for and done at once: an effect without an outcome.
             self.lane(event.lane).effects.append(Recorded(seq, event, self._slot(seq, event, ordered)))
