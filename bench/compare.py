@@ -38,7 +38,7 @@ class Sizes(msgspec.Struct, frozen=True):
     replays: int
 
 
-FULL = Sizes(rounds=7, posts=60, blocks=5, reads=10_000, streams=3, stored=(12, 200, 2000), events=100_000, replays=20)
+FULL = Sizes(rounds=5, posts=60, blocks=5, reads=10_000, streams=3, stored=(12, 200, 2000), events=100_000, replays=20)
 QUICK = Sizes(rounds=3, posts=30, blocks=2, reads=2_000, streams=1, stored=(12, 200), events=20_000, replays=5)
 
 

@@ -46,6 +46,8 @@ _SAME_BOUNDARY = b"boundary"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MOST_DECODED = 256 << 20
 _MOST_NAMES = 1000
+_MOST_URLS = 256
+_taken_apart: dict[str, tuple[str, str, str | None, str]] = {}
 _judged: dict[str, str | None] = {}
 
 
@@ -61,26 +63,38 @@ class Asked(msgspec.Struct, frozen=True):
 def asked(method: str, url: str, headers: Headers, body: bytes, partial: str | None = None) -> Asked:
     """Describes a request. `url` is absolute; `partial` says why the body was not
     sent to its end, None if it was."""
-    scheme, _, rest = url.partition("://")
-    authority, slash, target = rest.partition("/")
-    if "?" in authority:  # no path at all
-        authority, slash, target = authority.partition("?")
-    path, mark, query = (slash + target).partition("?")
-    origin = authority.rpartition("@")[2].lower()
+    origin, path, query, shown = _parts(url)
     pairs: list[Value] = [[name, value] for name, value in headers]
     request: dict[str, Value] = {"method": method, "url": url, "body": body, "headers": pairs}
     body, kept = _comparable(body, headers)
     key: dict[str, Value] = {
         "method": method,
-        "origin": f"{scheme}://{origin}",
+        "origin": origin,
         "path": path,
-        "query": _query(query) if mark else None,
+        "query": query,
         "headers": kept,
         "body": body,
     }
     if partial is not None:
         request["partial"] = key["partial"] = partial
-    return Asked(f"{method} {origin}{path or '/'}", classify(method, url, list(headers), body), request, key)
+    return Asked(f"{method} {shown}", classify(method, url, headers, body), request, key)
+
+
+def _parts(url: str) -> tuple[str, str, str | None, str]:
+    """Origin, path and query as compared, and the name to show. URLs repeat, so each is taken apart once."""
+    found = _taken_apart.get(url)
+    if found is not None:
+        return found
+    scheme, _, rest = url.partition("://")
+    authority, slash, target = rest.partition("/")
+    if "?" in authority:  # no path at all
+        authority, slash, target = authority.partition("?")
+    path, mark, query = (slash + target).partition("?")
+    host = authority.rpartition("@")[2].lower()
+    found = f"{scheme}://{host}", path, _query(query) if mark else None, f"{host}{path or '/'}"
+    if len(_taken_apart) < _MOST_URLS and len(url) < 500:
+        _taken_apart[url] = found
+    return found
 
 
 def absolute(scheme: str, host: str, port: int | None, target: str) -> str:
