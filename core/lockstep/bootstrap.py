@@ -196,7 +196,9 @@ class Launched:
                 return
             self._ender = _thread.get_ident()
             from lockstep.session.session import finish
+            from lockstep.taps.output import silence
 
+            session.silence = silence
             for _, state, executable in meeting.heard(self.settings.meeting):
                 if state == meeting.CHILD:
                     session.note(meeting.CHILD_PROCESS, executable)

@@ -107,6 +107,8 @@ class Recording(Session):
         return self.writer.flush(timeout)
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
+        if self.silence is not None:
+            self.silence()
         for lane in list(self.lanes.values()):
             reads.flush(lane)
         end = ending(exit, error, result)

@@ -207,10 +207,15 @@ class Replaying(Session):
             self.raise_latched()
 
     def printing(self, channel: str) -> Callable[[bool], None] | None:
-        turns = None if self.stopped or lanes.inside() is not None else self.turns(channel)
+        if self.stopped or lanes.inside() is not None:
+            return None
+        lane = lanes.lane()
+        strand, turns = lane.strand.name, self.turns(channel)
+        if strand in self._open and not self._channel(lane, channel).pending():
+            self.gate.wait_stop()  # as in the recording, whose end came first
+            return None
         if turns is None:
             return None
-        strand = lanes.lane().strand.name
         turns.wait(strand)
         return lambda written: turns.taken(strand) if written else None
 
@@ -370,6 +375,8 @@ class Replaying(Session):
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         self._settle()
+        if self.silence is not None:
+            self.silence()
         end = ending(exit, error, result)
         recorded = self._recorded_end().get("end")
         if not (isinstance(recorded, dict) and "result" in recorded):
@@ -386,10 +393,21 @@ class Replaying(Session):
     def _settle(self) -> None:
         """The program is over in its first strand; what the others had done by then they do now."""
         quiet, progress = 0.0, -1
-        while self._alive and not self.stopped and quiet < _SETTLE and self.gate.head() is not None:
+        while self._alive and not self.stopped and quiet < _SETTLE and self._unsettled():
             quiet = quiet + 0.005 if self.gate.progress == progress else 0.0
             progress = self.gate.progress
             _sleep(0.005)
+
+    def _unsettled(self) -> bool:
+        if self.gate.head() is not None:
+            return True
+        printed = {lane: recorded.output for lane, recorded in self.tape.lanes.items() if recorded.output}
+        return any(
+            (lane, channel) not in self._printed or self._printed[(lane, channel)].pending()
+            for lane, channels in printed.items()
+            if self.tape.strands.get(lane, lane) in self._open
+            for channel in channels
+        )
 
     def _recorded_end(self) -> dict[str, Any]:
         body = self.tape.body(self.tape.finish_seq) if self.tape.finish is not None else None

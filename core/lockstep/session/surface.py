@@ -50,6 +50,7 @@ class Session:
         self.notes: dict[tuple[str, str], int] = {}
         self.counts: dict[str, int] = {}
         self.on_stop: Callable[[], None] | None = None
+        self.silence: Callable[[], None] | None = None  # where the process ends with the session
         self.report: Report | None = None  # once it has ended
         self._adopted = False  # whether a thread that no hook has named came to us
         self._alive: set[object] = set()  # the program's strands beside the first: begun, or about to begin

@@ -15,7 +15,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from _thread import get_ident
+from _thread import allocate_lock, get_ident
+from collections.abc import Callable
 from typing import Any
 
 from lockstep.log.model import Value
@@ -29,6 +30,8 @@ _terminal_size = os.get_terminal_size
 _METHODS = ("flush", "reconfigure", "close", "seek", "tell", "truncate")
 # Threads that are in the text layer: what that writes to the buffer is not the program's own bytes.
 _inside: set[int] = set()
+# The thread that ends the process, once it does: threads that are left print no more than was recorded.
+_last = 0
 _tapped: Any = None
 _write: Any = None  # the text layer's own
 
@@ -61,6 +64,30 @@ def start(session: Any, facts: Value = None) -> dict[str, Value]:
     return {}
 
 
+def silence() -> None:
+    """This thread ends the process. Recording its end takes a moment, which other threads would not have had:
+    they stop at their next print, and what one has begun is written and recorded before this returns."""
+    global _last
+    session = current.session
+    over = session.printing(CHANNEL) if session is not None and session.recording else None
+    _last = get_ident()
+    if over is not None:
+        over(False)
+
+
+def _turn() -> tuple[Any, Callable[[bool], None] | None]:
+    """The session, and what to call after the write."""
+    session = current.session
+    over = None if session is None else session.printing(CHANNEL)
+    if _last and get_ident() != _last:
+        if over is not None:
+            over(False)
+        never = allocate_lock()
+        never.acquire()
+        never.acquire()
+    return session, over
+
+
 def stop(session: Any) -> None:
     """The terminals are what they are again."""
     os.isatty, os.get_terminal_size = _isatty, _terminal_size
@@ -76,8 +103,7 @@ def _text_write(original: Any) -> Any:
         Return the number of characters written
         (which is always equal to the length of the string).
         """
-        session = current.session
-        over = None if session is None else session.printing(CHANNEL)
+        session, over = _turn()
         thread, done = get_ident(), False
         _inside.add(thread)
         try:
@@ -101,15 +127,16 @@ def _bytes_write(original: Any) -> Any:
         Return the number of bytes written, which is always
         the length of b in bytes.
         """
-        session = current.session
-        if session is None or get_ident() in _inside:
+        if get_ident() in _inside:
             return original(data)
-        over, done = session.printing(CHANNEL), False
+        session, over = _turn()
+        done = False
         try:
             written = original(data)
             done = True
-            # A copy: the program may use its buffer again. An unbuffered stream may take less than all.
-            session.output(CHANNEL, bytes(memoryview(data).cast("B")[:written]))
+            if session is not None:
+                # A copy: the program may use its buffer again. An unbuffered stream may take less than all.
+                session.output(CHANNEL, bytes(memoryview(data).cast("B")[:written]))
         finally:
             if over is not None:
                 over(done)
