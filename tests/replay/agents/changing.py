@@ -59,7 +59,7 @@ def main() -> None:
     if CHANGE != "fewer clock reads":
         time.monotonic()
     if CHANGE == "more clock reads":
-        time.monotonic()
+        time.monotonic()  # mark: more clock reads
     if CHANGE != "fewer random draws":
         random.random()
     if CHANGE == "more random draws":
