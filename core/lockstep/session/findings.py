@@ -123,7 +123,8 @@ def missing(tape: Tape, head: Slot | None) -> Difference:
         code, reason = Code.PAST_END, f"the recorded program read more of this {begin.what} answer"
         if event.what == Status.CANCELLED:
             code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
-        return finding(tape, code, reason, lane=event.lane, at=owner, kind=begin.what, name=begin.name)
+        source = str(tape.request(owner).get("site", ""))
+        return finding(tape, code, reason, lane=event.lane, at=owner, kind=begin.what, name=begin.name, source=source)
     if event.kind in (Kind.CAUSE, Kind.LOCK):
         what = event.what
         if event.kind is Kind.LOCK:
@@ -132,6 +133,12 @@ def missing(tape: Tape, head: Slot | None) -> Difference:
         return finding(tape, Code.MISSING, reason, lane=event.lane, at=event.pos, kind=what, name=event.name)
     effect = tape.effect(event.pos)
     return never_made(tape, head.seq, event, at=event.pos if effect is None else effect)
+
+
+def begun(tape: Tape, lane: str, source: str) -> Difference:
+    """The program began a strand of its own that the recorded one did not."""
+    reason = "the recorded program never began this task or thread"
+    return finding(tape, Code.EXTRA, reason, lane=lane, at=_now(tape), kind="strand", name=lane, source=source)
 
 
 def stuck(tape: Tape, head: Slot | None, seconds: float) -> Difference:

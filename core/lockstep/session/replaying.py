@@ -52,6 +52,7 @@ class Replaying(Session):
         self._open: frozenset[str] = frozenset(self._recorded_end().get("open", ()))  # strands that ran on at the end
         self._awaited: dict[int, Any] = {}  # slot -> what its loop sleeps on
         self._missed: set[int] = set()  # slots that a loop has waited for in vain
+        self._unknown: Difference | None = None  # the first strand or task that the recording does not have
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
         super().__init__(run, process, seed)
         self.gate.claims = claims.of(self, tape.turns)
@@ -61,6 +62,8 @@ class Replaying(Session):
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
         lane = super().new_lane(name, parent, strand)
         lane.state = self.tape.lane(name)
+        if self._unknown is None and name not in self.tape.strands and not self.interrupted:
+            self._unknown = findings.begun(self.tape, name, sites.site(2))
         return lane
 
     def open(self, kind: str) -> Any:
@@ -265,7 +268,8 @@ class Replaying(Session):
 
     def missing(self, head: Slot | None) -> None:
         """Latches that nothing can move the program but what is recorded at `head`, which nobody asked for."""
-        self._stop_at(findings.missing(self.tape, head))
+        # A strand that the recording does not have waits for what never came there, and began before this.
+        self._stop_at(self._unknown or findings.missing(self.tape, head))
 
     def _stop_at(self, found: Difference) -> None:
         """The first difference wins."""
@@ -350,7 +354,7 @@ class Replaying(Session):
         if head is not None and head.event.kind is Kind.LOCK:
             self._unorder()
         elif head is not None and not self.stopped:
-            self._stop_at(findings.missing(self.tape, head))
+            self.missing(head)
 
     def _unorder(self) -> None:
         """From here on whoever comes first has a lock: perhaps it is only their order that holds somebody up."""

@@ -16,7 +16,7 @@ import weakref
 from asyncio import base_events, events, futures, runners, selector_events, tasks
 from typing import Any
 
-from lockstep.errors import Code
+from lockstep.errors import Code, Cut, Divergence
 from lockstep.session import current, lanes, reads
 from lockstep.session import ticks as positions
 from lockstep.session.lanes import COLLECTING, INSIDE, LANE, Sent
@@ -34,6 +34,7 @@ in_executor, shutdown_executor = _Base.run_in_executor, _Base.shutdown_default_e
 shutdown_generators = _Base.shutdown_asyncgens
 first_iteration, finalize = _Base._asyncgen_firstiter_hook, _Base._asyncgen_finalizer_hook
 original_as_completed = tasks.as_completed
+handle_exception = _Base.call_exception_handler
 cancel_all = runners._cancel_all_tasks  # type: ignore[attr-defined]
 
 # The program's own asynchronous generators, by id, numbered as they began. No weak references: those are
@@ -253,29 +254,29 @@ def generator_dropped(self: Any, generator: Any) -> None:
 
 
 async def shutdown_asyncgens(self: Any) -> None:
-    # Generators that were left half-way are closed in a set's order: the program's own in theirs. A live
-    # client has more of them than a served one: what closing them does and reads is not the program's.
+    # Generators that were left half-way are all closed at once, in a set's order, also those that others
+    # iterate over, and a live client has more of them than a served one: what closing them does and reads is
+    # not the program's. Its own go first, as they began, so that what they print has one order.
     session = current.session
     if session is None:
         await shutdown_generators(self)
         return
     every = self._asyncgens
     own = sorted((each for each in every if id(each) in _begun), key=lambda each: _begun[id(each)])
-    if own:
-        self._asyncgens = weakref.WeakSet(set(every) - set(own))
-        for generator, outcome in zip(
-            own, await tasks.gather(*[each.aclose() for each in own], return_exceptions=True), strict=True
-        ):
-            if isinstance(outcome, Exception):
-                message = f"an error occurred during closing of asynchronous generator {generator!r}"
-                self.call_exception_handler({"message": message, "exception": outcome, "asyncgen": generator})
     token = INSIDE.set(True)
     session.strand_began(self)
     try:
+        if own:
+            self._asyncgens = weakref.WeakSet(set(every) - set(own))
+            closing = tasks.gather(*[each.aclose() for each in own], return_exceptions=True)
+            for generator, outcome in zip(own, await closing, strict=True):
+                if isinstance(outcome, Exception):
+                    message = f"an error occurred during closing of asynchronous generator {generator!r}"
+                    self.call_exception_handler({"message": message, "exception": outcome, "asyncgen": generator})
         await shutdown_generators(self)
     finally:
         session.strand_dropped(self)
-        lanes.leave(token)
+        INSIDE.reset(token)
 
 
 def cancel_all_tasks(loop: Any) -> None:
@@ -298,6 +299,12 @@ def cancel_all_tasks(loop: Any) -> None:
             loop.call_exception_handler({"message": message, "exception": error, "task": task})
 
 
+def call_exception_handler(self: Any, context: dict[str, Any]) -> None:
+    # What stops a replay is told by its report, not by a task that nobody awaits any more.
+    if not isinstance(context.get("exception"), (Cut, Divergence)):
+        handle_exception(self, context)
+
+
 class _Ordered:
     """An iterable of awaitables whose tasks are made in its own order. `as_completed` makes them out of a
     set, so they would start in the order of their addresses: 11 orders in 200 calls."""
@@ -318,7 +325,7 @@ def install() -> None:
         (as_completed, original_as_completed), (run_in_executor, in_executor),
         (shutdown_default_executor, shutdown_executor), (shutdown_asyncgens, shutdown_generators),
         (generator_begins, first_iteration), (generator_dropped, finalize),
-        (cancel_all_tasks, cancel_all),
+        (cancel_all_tasks, cancel_all), (call_exception_handler, handle_exception),
     ):  # fmt: skip
         functools.update_wrapper(ours, theirs)
     _Handle._run = run
@@ -326,6 +333,7 @@ def install() -> None:
     _Base.call_at, _Base.call_soon_threadsafe, _Base.time = timer_at, call_from_outside, time_now
     _Base.run_in_executor, _Base.shutdown_default_executor = run_in_executor, shutdown_default_executor
     _Base.shutdown_asyncgens = shutdown_asyncgens
+    _Base.call_exception_handler = call_exception_handler
     runners._cancel_all_tasks = cancel_all_tasks  # type: ignore[attr-defined]
     _Base._asyncgen_firstiter_hook, _Base._asyncgen_finalizer_hook = generator_begins, generator_dropped
     _Selector._make_self_pipe = lanes.ours(_Selector._make_self_pipe)
