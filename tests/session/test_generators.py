@@ -81,13 +81,10 @@ def test_a_dropped_stream_is_closed_where_it_was_in_the_recording(tmp_path: Path
     assert provider.requests == 3
 
 
-def test_what_generators_print_when_their_loop_ends_is_compared_and_ordered(tmp_path: Path) -> None:
+def test_generators_that_are_left_at_the_end_of_their_loop_close_as_they_began(tmp_path: Path) -> None:
     script = tmp_path / "agent.py"
     script.write_text(LEFT)
     recorded = lockstep("record", "--run", "agent", "--", sys.executable, str(script))
-    assert recorded.stdout.split("closing")[1:][0].split()[0] == "a"
+    closing = [line.split()[1] for line in recorded.stdout.splitlines() if line.startswith("closing")]
+    assert closing == [*"abcdefgh"]
     assert lockstep("replay", "agent").stdout == recorded.stdout
-    script.write_text(LEFT.replace('print("closed", name)', 'print("shut", name)'))
-    replayed = lockstep("replay", "agent")
-    assert replayed.returncode == 1
-    assert "closed a" in replayed.stderr
