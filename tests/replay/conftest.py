@@ -38,6 +38,7 @@ class Warm:
     def __init__(self, environ: Mapping[str, str], hash_seed: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "warm.py")],
+            cwd=AGENTS,
             # A short list of certificates: reading the whole one takes a client half as long as a replay.
             env={**os.environ, **environ, "PYTHONHASHSEED": hash_seed, "SSL_CERT_FILE": str(CERTIFICATE)},
             stdin=subprocess.PIPE,
@@ -90,12 +91,23 @@ def model(moody: Moody) -> Iterator[Provider]:
 
 
 @pytest.fixture(scope="module")
-def warm(model: Provider) -> Iterator[tuple[Warm, Warm]]:
+def warmed() -> Iterator[Callable[[Mapping[str, str], str], Warm]]:
+    """Starts warm processes with the given variables and string hash."""
+    started: list[Warm] = []
+
+    def start(environ: Mapping[str, str], hash_seed: str) -> Warm:
+        started.append(Warm(environ, hash_seed))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+
+
+@pytest.fixture(scope="module")
+def warm(model: Provider, warmed: Callable[[Mapping[str, str], str], Warm]) -> tuple[Warm, Warm]:
     """One process that records and another that replays: they share no address and no string hash."""
-    recording, replaying = Warm(model.environ, "1"), Warm(model.environ, "2")
-    yield recording, replaying
-    recording.close()
-    replaying.close()
+    return warmed(model.environ, "1"), warmed(model.environ, "2")
 
 
 @pytest.fixture

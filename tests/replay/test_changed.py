@@ -6,15 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from lockstep.testing import Provider
+from lockstep.testing import Answer, Provider, Request
 
 AGENT = Path(__file__).parent / "agents" / "changing.py"
+TASKS = Path(__file__).parent / "agents" / "changing_tasks.py"
 MODEL = "model POST {host}/v1/chat/completions"
 
 
@@ -174,3 +175,62 @@ def test_another_file_is_compared_like_the_recorded_one(recording: Recording, tm
     assert (told["step"], told["path"], told["expected"], told["actual"]) == (1, "body.temperature", "0.2", "0.3")
     assert told["source"] == f"{file}:{line} in main"
     assert f"{file}:{line} in main" in words
+
+
+# Concurrent tasks, replayed in process: code, step, lane, kind, path and mark.
+IN_TASKS = {
+    "question of a task": ("LS101", 2, "main/ask.2", "model", "body.messages[0].content", "ask"),
+    "swallowed by gather": ("LS101", 2, "main/ask.2", "model", "body.messages[0].content", "ask"),
+    "tasks in another order": ("LS101", 1, "main/ask.1", "model", "body.messages[0].content", "ask"),
+    "one task more": ("LS103", 1, "main/ask.4", "strand", "", "tasks"),
+    "one task fewer": ("LS104", 3, "main/ask.3", "model", "", "ask"),
+    "cancelled no more": ("LS102", 4, "main/lasting.1", "model", "", "lasting"),
+    "cancelled now": ("LS102", 5, "main/prompt.1", "model", "", "prompt"),
+    "stream read on": ("LS108", 6, "main", "model", "", "chunks"),
+    "stream read less": ("LS102", 6, "main", "model", "", "closed"),
+}
+
+
+def slow_where_asked(request: Request) -> Answer:
+    """Questions are answered one by one, and what is to be cancelled late."""
+    prompt = request.prompt
+    late = {"question 0": 0.05, "question 1": 0.1, "question 2": 0.15, "slow: think hard": 0.5}
+    return Answer("one two three four five six", delay=late.get(prompt, 0.0), gap=0.002 if "more" in prompt else 0.0)
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory: pytest.TempPathFactory, warmed: Any) -> Iterator[Callable[[str], Any]]:
+    """Records the tasks once; then replays them with a change."""
+    store = tmp_path_factory.mktemp("tasks") / "store.db"
+    with Provider(slow_where_asked) as provider:
+        process = warmed(provider.environ, "3")
+        recorded = process.record(store, "case", TASKS.name)
+        assert (recorded.error, recorded.report.coverage, recorded.report.faults) == ("", (), ())
+        before = provider.requests, provider.connections
+
+        def replay(change: str) -> Any:
+            (done,) = process.replay(1, store, "case", TASKS.name, change)
+            assert (provider.requests, provider.connections) == before
+            return done
+
+        yield replay
+
+
+def test_the_unchanged_tasks_are_the_recorded_run(tasks: Callable[[str], Any]) -> None:
+    assert tasks("nothing").report.identical
+
+
+@pytest.mark.parametrize("change", IN_TASKS)
+def test_the_first_difference_among_tasks_is_shown(change: str, tasks: Callable[[str], Any]) -> None:
+    code, step, lane, kind, path, mark = IN_TASKS[change]
+    done = tasks(change)
+    found = done.report.difference
+    assert done.report.identical is False
+    assert (found.code, found.step, found.lane, found.kind, found.path) == (code, step, lane, kind, path)
+    source = f"{TASKS.name}:{line_of(mark, TASKS.read_text())} in "
+    assert found.source.startswith(source)
+    assert found.same_until == step - 1
+    first, place, subject, *_ = done.error.splitlines()
+    assert first.startswith(f"✗ diverged at step {step}  {code} ")
+    assert place.strip() == f"lane {lane}   {found.source}"
+    assert subject.strip().endswith(path or found.name)
