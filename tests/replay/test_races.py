@@ -1,15 +1,18 @@
-"""Races that nothing orders, and that make no other run: who fills a cache first."""
+"""Races whose winner is in no record: who fills a cache first, who words a cancellation."""
 
 from __future__ import annotations
 
+import asyncio
 import select
 import threading
 from collections.abc import Callable
 
+import httpx
 import pytest
 
 import lockstep
 from lockstep.session.session import finish, start_replay
+from lockstep.testing import Provider
 
 
 @lockstep.tool
@@ -56,3 +59,28 @@ def test_who_fills_a_cache_first_makes_no_other_run(delays: tuple[float, ...]) -
     report = finish(session, None, None)
     assert (report.identical, report.difference, again) == (True, None, answers)
     assert not session.unordered, "a strand was waited for in vain"
+
+
+def test_a_cancellation_has_the_words_that_the_client_gave_it() -> None:
+    """Where a connection is made in the moment of the program's `cancel`, anyio's own cancellation wins."""
+
+    async def cancelled_after(turns: int, client: httpx.AsyncClient) -> str:
+        task = asyncio.create_task(client.get(f"{provider.url}/{turns}"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel("by the program")
+        try:
+            return (await task).text
+        except asyncio.CancelledError as error:
+            return str(error)
+
+    async def agent() -> list[str]:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return [await cancelled_after(turns, client) for turns in range(60)]
+
+    with Provider() as provider, lockstep.record("case"):
+        recorded = asyncio.run(agent())
+    assert any("cancel scope" in words for words in recorded)
+    assert "by the program" in recorded
+    again = lockstep.replay("case", agent)
+    assert (again.divergence, again.identical, again.result) == (None, True, recorded)

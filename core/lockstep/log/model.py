@@ -42,7 +42,7 @@ class Status(enum.StrEnum):
     OK = "ok"  # complete: body is the value (None when the parts were all of it)
     ERROR = "error"  # raised: body is an encoded exception
     CLOSED = "closed"  # the program stopped reading a stream before its end
-    CANCELLED = "cancelled"  # the program's own cancellation ended it
+    CANCELLED = "cancelled"  # the program's own cancellation ended it: body is a message that the client gave it
 
 
 class Event(msgspec.Struct, frozen=True):

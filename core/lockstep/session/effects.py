@@ -176,6 +176,8 @@ class LiveCall:
             if self._handed is not None:
                 self._handed.end(status, body)
                 key = self._handed.digest()
+            if status == Status.CANCELLED:
+                body = exceptions.scope_message(value)
             session.emit(Kind.END, self.lane.name, pos, what=status, of=self.pos, tick=tick, key=key, body=body)
         except Exception as error:
             session.fault(f"end of {self._kind} {self.name}", error)
@@ -266,9 +268,11 @@ class ServedCall:
             # Here, since asyncio costs 60 ms to import and sync programs never need it.
             from lockstep.session import suspend
 
-            if event.what == Status.CANCELLED:
+            cancelled, told = event.what == Status.CANCELLED, None
+            if cancelled:
                 self._finish(Status.CANCELLED, None)
-            await suspend.until(self, slot, event.what == Status.CANCELLED, ticks)
+                told = self.session.tape.body(seq)
+            await suspend.until(self, slot, cancelled, ticks, told)
         return self._hand(seq, event)
 
     def _never(self) -> Piece:

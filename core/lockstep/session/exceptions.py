@@ -28,6 +28,8 @@ from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Value
 from lockstep.session import current, lanes
 
+# What anyio calls the cancellation of a scope, now and earlier; the scope's address is behind it.
+_SCOPE = ("Cancelled via cancel scope ", "Cancelled by cancel scope ")
 _DEPTH = 24  # of nesting; deeper causes and containers are left out
 _VALUES = 20_000  # in one exception: `AttributeError.obj` may be the program's whole data
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own static classes
@@ -321,3 +323,10 @@ def _subclasses(cls: type[BaseException]) -> set[type[BaseException]]:
 
 def _named(form: dict[str, Any]) -> str:
     return f"{form.get('module')}.{form.get('name')}"
+
+
+def scope_message(error: Any) -> str | None:
+    """The message of a cancellation that went through a cancel scope of the live client, which put its own in
+    the place of the program's; None for any other."""
+    message = error.args[0] if isinstance(error, BaseException) and error.args else error
+    return message if isinstance(message, str) and message.startswith(_SCOPE) else None

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
+from lockstep.session import exceptions
 from lockstep.session.lanes import INSIDE, leave
 from lockstep.session.tape import Slot
 from lockstep.session.ticks import Ticks
@@ -17,6 +18,7 @@ class _Answer(asyncio.Future[None]):
 
     on_cancel: Any = None  # where the recording saw it cancelled: asks for that place
     message: Any = None
+    told: Any = None  # the message that the recorded program got, where the client had put one in
 
     def cancel(self, msg: Any = None) -> bool:
         if self.on_cancel is not None and not self.done():
@@ -26,13 +28,16 @@ class _Answer(asyncio.Future[None]):
         return super().cancel(msg)
 
     def cancel_now(self) -> None:
-        super().cancel(self.message)
+        ours = self.told is None or exceptions.scope_message(self.message) is not None
+        super().cancel(self.message if ours else self.told)
 
 
-async def until(call: Any, slot: Slot, cancelled: bool, ticks: Ticks) -> None:
-    """Suspends the task until the slot's place. Raises CancelledError where the recording did."""
+async def until(call: Any, slot: Slot, cancelled: bool, ticks: Ticks, told: Any = None) -> None:
+    """Suspends the task until the slot's place. Raises CancelledError where the recording did; `told`: with this
+    message, which the recorded program had not given itself."""
     session = call.session
     answer = _Answer(loop=ticks.loop)
+    answer.told = told
 
     def release(loop: Any) -> None:
         if answer.done():

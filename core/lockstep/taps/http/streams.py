@@ -27,7 +27,7 @@ def fail(call: Any, error: BaseException) -> None:
     """Recording: ends an effect with an exception. A cancellation or a closed coroutine is the program's doing."""
     exceptions = sys.modules.get("asyncio.exceptions")
     if exceptions is not None and isinstance(error, exceptions.CancelledError):
-        call.end(Status.CANCELLED)
+        call.end(Status.CANCELLED, error)
     elif isinstance(error, GeneratorExit):
         call.end(Status.CLOSED)
     else:
