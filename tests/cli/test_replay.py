@@ -60,7 +60,7 @@ def test_a_run_that_failed_is_replayed_to_the_same_failure(lockstep, program, co
         ("sys.exit(3)", "LS106", "end"),
         ("print = lambda *a: None", "LS106", "end"),
         ("time.time()", "LS105", "time.time"),
-        ("raise ValueError('changed')", "LS106", "end"),
+        ("raise ValueError('changed')", "LS107", "ValueError: changed"),
         ("import atexit; atexit.register(lambda: os._exit(5))", "LS107", "now        5"),
     ],
 )

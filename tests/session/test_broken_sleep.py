@@ -36,6 +36,7 @@ print("end")
 INTERRUPTED = """
 import _thread, signal, threading, time, os
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background commands begin with it ignored
 threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT) if os.access(PLACE, os.F_OK) else None).start()
 try:
     time.sleep(20)
