@@ -26,7 +26,7 @@ import httpx
 import msgspec
 from programs.run import execute
 
-from lockstep.session.session import finish, start_recording, start_replay
+from lockstep.session.session import UNKNOWN, finish, start_recording, start_replay
 
 RUN = "program"
 
@@ -77,7 +77,8 @@ def _child(job: Job) -> Result:
         output = execute(job.kind, job.seed, job.url)
     except BaseException as raised:
         error = raised
-    report = finish(session, 0 if error is None else 1, error)
+    # A program's answer is part of its run, as what it prints or returns would be.
+    report = finish(session, 0 if error is None else 1, error, UNKNOWN if output is None else output)
     del heap
     difference = report.difference
     return Result(
