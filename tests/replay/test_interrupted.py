@@ -114,7 +114,7 @@ def assert_kept(store: Store, run: str, printed: str, replays: int = 0) -> None:
     assert store.steps_told(f"{run} again") == stored
 
     status, out, words = store.run("verify", run, "--json", "--times", str(replays))
-    assert status == 0, words
+    assert status == 0, out
     verdict = json.loads(out)
     assert (verdict["consistent"], verdict["open_end"], verdict["identical"]) == (True, True, True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import Token
 from hashlib import blake2b
 from typing import Any
@@ -47,6 +48,17 @@ class Handed:
 
     def digest(self) -> bytes:
         return self._digest if self._hash is None else self._hash.digest()
+
+
+def served(recorded: Recorded, body: Callable[[int], Value]) -> bytes:
+    """The digest of all that is recorded of an effect's outcome, as `Handed` has it of what was handed out."""
+    if recorded.ended and (key := recorded.pieces[-1][1].key):
+        return key
+    handed = Handed(recorded.begin.key, recorded.begin.pos)
+    for seq, event, _ in recorded.pieces:
+        if event.kind is Kind.PART:
+            handed.add(body(seq))
+    return handed.digest()
 
 
 class _Within:
