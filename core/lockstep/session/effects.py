@@ -46,6 +46,10 @@ class Handed:
         self._digest = self._hash.digest()
         self._hash = None  # a run has many effects, and the state of a hash takes 360 bytes
 
+    @property
+    def ended(self) -> bool:
+        return self._hash is None
+
     def digest(self) -> bytes:
         return self._digest if self._hash is None else self._hash.digest()
 

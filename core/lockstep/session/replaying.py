@@ -396,11 +396,18 @@ class Replaying(Session):
 
     def _digest_of_cut(self) -> bytes:
         """All that was recorded has happened. How far beyond it each strand came is a race, so that what they read
-        and printed, which was compared as it came, is no part of it."""
-        sums = [
-            engine.LaneSum(name, tuple((each.begin.key, served(each, self.tape.body)) for each in lane.effects), (), ())
-            for name, lane in self.tape.lanes.items()
-        ]
+        and printed, which was compared as it came, is no part of it. An answer counts as the program got it; one
+        that was on its way to the program at the cut counts as recorded."""
+        sums = []
+        for name, lane in self.tape.lanes.items():
+            taken = self._handed.get(name, [])
+            effects = []
+            for number, recorded in enumerate(lane.effects):
+                got = taken[number] if number < len(taken) else None
+                key = recorded.begin.key if got is None else got.key
+                whole = got is not None and got.ended
+                effects.append((key, got.digest() if got is not None and whole else served(recorded, self.tape.body)))
+            sums.append(engine.LaneSum(name, tuple(effects), (), ()))
         return engine.digest(sums, canonical.digest(None))
 
     def _settle(self) -> None:
