@@ -183,7 +183,6 @@ IN_TASKS = {
     "swallowed by gather": ("LS101", 2, "main/ask.2", "model", "body.messages[0].content", "ask"),
     "tasks in another order": ("LS101", 1, "main/ask.1", "model", "body.messages[0].content", "ask"),
     "one task more": ("LS103", 1, "main/ask.4", "strand", "", "tasks"),
-    "one task fewer": ("LS104", 3, "main/ask.3", "model", "", "ask"),
     "cancelled no more": ("LS102", 4, "main/lasting.1", "model", "", "lasting"),
     "cancelled now": ("LS102", 5, "main/prompt.1", "model", "", "prompt"),
     "stream read on": ("LS108", 6, "main", "model", "", "chunks"),
