@@ -122,6 +122,29 @@ def test_two_processes_and_threads_write_one_store_whole(path: Path) -> None:
             assert checked.consistent, checked.problems
 
 
+HOLDS_THE_FIRST_LOCK = """
+import fcntl, sys, time
+shared = open(sys.argv[1], "r+b")
+fcntl.lockf(shared, fcntl.LOCK_EX, 1, 128)  # the byte that whoever opens a WAL first locks while it makes the index
+print("held", flush=True)
+time.sleep(0.2)
+"""
+
+
+def test_a_store_that_another_process_is_just_opening_is_waited_for(path: Path) -> None:
+    with open_store(path, create=True) as store:
+        log_runs.write(store, "agent", log_runs.calls(3))
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDS_THE_FIRST_LOCK, f"{path}-shm"], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with open_store(path) as store:
+        assert [info.steps for info in store.runs()] == [3]
+    assert holder.wait() == 0
+    holder.stdout.close()
+
+
 def test_a_living_writer_is_seen_as_living_and_only_it(path: Path) -> None:
     process = record(path, "agent", 10**9)
     assert process.stdout is not None

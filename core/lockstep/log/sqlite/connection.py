@@ -21,6 +21,16 @@ from lockstep.log import untapped
 # Seconds to wait for another process's transaction. They take well under a millisecond each.
 PATIENCE = 5.0
 
+_PRAGMAS = (
+    "synchronous=NORMAL",
+    "wal_autocheckpoint=0",
+    "cache_size=-8000",
+    "temp_store=MEMORY",
+    "mmap_size=0",
+    "trusted_schema=OFF",
+    "cell_size_check=ON",
+)
+
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
@@ -35,18 +45,15 @@ def connect(path: str, mode: str) -> sqlite3.Connection:
         )
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
-        for pragma in (
-            "synchronous=NORMAL",
-            "wal_autocheckpoint=0",
-            "cache_size=-8000",
-            "temp_store=MEMORY",
-            "mmap_size=0",
-            "trusted_schema=OFF",
-            "cell_size_check=ON",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
     except sqlite3.Error as error:
         raise as_store_error(error, path) from error
+    try:
+        for pragma in _PRAGMAS:
+            # The first of them opens the file, and finds it locked while another process is about the same.
+            query(connection, path, f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
