@@ -125,7 +125,7 @@ def test_two_processes_and_threads_write_one_store_whole(path: Path) -> None:
 HOLDS_THE_FIRST_LOCK = """
 import fcntl, sys, time
 shared = open(sys.argv[1], "r+b")
-fcntl.lockf(shared, fcntl.LOCK_EX, 1, 128)  # the byte that whoever opens a WAL first locks while it makes the index
+fcntl.lockf(shared, fcntl.LOCK_EX, 1, 122)  # what the first to open a log holds while it makes the index
 print("held", flush=True)
 time.sleep(0.2)
 """
