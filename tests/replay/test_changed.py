@@ -179,15 +179,19 @@ def test_another_file_is_compared_like_the_recorded_one(recording: Recording, tm
 
 # Concurrent tasks, replayed in process: code, step, lane, kind, path and mark.
 IN_TASKS = {
-    "question of a task": ("LS101", 2, "main/ask.2", "model", "body.messages[0].content", "ask"),
-    "swallowed by gather": ("LS101", 2, "main/ask.2", "model", "body.messages[0].content", "ask"),
-    "tasks in another order": ("LS101", 1, "main/ask.1", "model", "body.messages[0].content", "ask"),
-    "one task more": ("LS103", 1, "main/ask.4", "strand", "", "tasks"),
-    "cancelled no more": ("LS102", 4, "main/lasting.1", "model", "", "lasting"),
-    "cancelled now": ("LS102", 5, "main/prompt.1", "model", "", "prompt"),
-    "stream read on": ("LS108", 6, "main", "model", "", "chunks"),
-    "stream read less": ("LS102", 6, "main", "model", "", "closed"),
+    "question of a task": ("LS101", 3, "main/ask.2", "model", "body.messages[0].content", "ask"),
+    "swallowed by gather": ("LS101", 3, "main/ask.2", "model", "body.messages[0].content", "ask"),
+    "tasks in another order": ("LS101", 2, "main/ask.1", "model", "body.messages[0].content", "ask"),
+    "one task more": ("LS103", 2, "main/ask.4", "strand", "", "tasks"),
+    "one task fewer": ("LS104", 4, "main/ask.3", "model", "", "ask"),
+    "cancelled no more": ("LS102", 5, "main/lasting.1", "model", "", "lasting"),
+    "cancelled now": ("LS102", 6, "main/prompt.1", "model", "", "prompt"),
+    "stream read on": ("LS108", 7, "main", "model", "", "chunks"),
+    "stream read less": ("LS102", 7, "main", "model", "", "closed"),
 }
+
+
+COLD = 5  # recordings in which it is a race who asks first
 
 
 def slow_where_asked(request: Request) -> Answer:
@@ -198,29 +202,31 @@ def slow_where_asked(request: Request) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def tasks(tmp_path_factory: pytest.TempPathFactory, warmed: Any) -> Iterator[Callable[[str], Any]]:
+def tasks(tmp_path_factory: pytest.TempPathFactory, warmed: Any) -> Iterator[Callable[..., Any]]:
     """Records the tasks once; then replays them with a change."""
     store = tmp_path_factory.mktemp("tasks") / "store.db"
     with Provider(slow_where_asked) as provider:
         process = warmed(provider.environ, "3")
         recorded = process.record(store, "case", TASKS.name)
         assert (recorded.error, recorded.report.coverage, recorded.report.faults) == ("", (), ())
+        for number in range(COLD):
+            process.record(store, f"cold-{number}", TASKS.name, "nothing", "cold")
         before = provider.requests, provider.connections
 
-        def replay(change: str) -> Any:
-            (done,) = process.replay(1, store, "case", TASKS.name, change)
+        def replay(change: str, run: str = "case", *more: str) -> Any:
+            (done,) = process.replay(1, store, run, TASKS.name, change, *more)
             assert (provider.requests, provider.connections) == before
             return done
 
         yield replay
 
 
-def test_the_unchanged_tasks_are_the_recorded_run(tasks: Callable[[str], Any]) -> None:
+def test_the_unchanged_tasks_are_the_recorded_run(tasks: Callable[..., Any]) -> None:
     assert tasks("nothing").report.identical
 
 
 @pytest.mark.parametrize("change", IN_TASKS)
-def test_the_first_difference_among_tasks_is_shown(change: str, tasks: Callable[[str], Any]) -> None:
+def test_the_first_difference_among_tasks_is_shown(change: str, tasks: Callable[..., Any]) -> None:
     code, step, lane, kind, path, mark = IN_TASKS[change]
     done = tasks(change)
     found = done.report.difference
@@ -233,3 +239,11 @@ def test_the_first_difference_among_tasks_is_shown(change: str, tasks: Callable[
     assert first.startswith(f"✗ diverged at step {step}  {code} ")
     assert place.strip() == f"lane {lane}   {found.source}"
     assert subject.strip().endswith(path or found.name)
+
+
+@pytest.mark.parametrize("number", range(COLD))
+def test_a_task_fewer_is_seen_at_once_whoever_asked_first(number: int, tasks: Callable[..., Any]) -> None:
+    found = tasks("one task fewer", f"cold-{number}", "cold").report.difference
+    # Known at once, so those that asked after it in the recording have not asked yet.
+    assert (found.code, found.step, found.lane, found.kind) == ("LS104", 3, "main/ask.3", "model")
+    assert found.same_until in (0, 1, 2)

@@ -58,7 +58,7 @@ def test_who_fills_a_cache_first_makes_no_other_run(delays: tuple[float, ...]) -
     again = agent(delays)()
     report = finish(session, None, None)
     assert (report.identical, report.difference, again) == (True, None, answers)
-    assert not session.unordered, "a strand was waited for in vain"
+    assert not session.standstill.unordered, "a strand was waited for in vain"
 
 
 def test_a_cancellation_has_the_words_that_the_client_gave_it() -> None:

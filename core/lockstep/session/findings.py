@@ -141,6 +141,24 @@ def begun(tape: Tape, lane: str, source: str) -> Difference:
     return finding(tape, Code.EXTRA, reason, lane=lane, at=_now(tape), kind="strand", name=lane, source=source)
 
 
+def unbegun(tape: Tape, head: Slot, begun: Collection[str]) -> Difference | None:
+    """What is due at `head` was to come from a task or thread that the program never began: its first call, if it
+    made one, tells more than the wake-up or lock that others wait for."""
+    event = head.event
+    if event.kind not in (Kind.CAUSE, Kind.LOCK):
+        return None
+    lane = event.name.rpartition("#")[0] if event.what == "wake" else event.lane
+    if lane in begun:
+        return None
+    while (parent := lane.rpartition("/")[0]) and parent not in begun:
+        lane = parent
+    calls = calls_left(tape, [each for name, each in tape.lanes.items() if f"{name}/".startswith(f"{lane}/")])
+    if calls is not None:
+        return calls
+    reason = "a recorded task or thread never began"
+    return finding(tape, Code.MISSING, reason, lane=lane, at=event.pos, kind="strand", name=lane)
+
+
 def stuck(tape: Tape, head: Slot | None, seconds: float) -> Difference:
     """The strands wait for each other, and nothing has moved for so long."""
     found = missing(tape, head)

@@ -46,6 +46,7 @@ class Gate:
         self._lock = _allocate()
         self._waiting: dict[str, tuple[int, Any]] = {}  # strand -> (slot index, lock that it sleeps on)
         self._loops: dict[str, Callable[[], None]] = {}  # strand -> wakes its loop
+        self._asleep: set[str] = set()  # strands whose loop has nothing to run, and was not woken since
         self._own: dict[str, tuple[list[Slot], int]] = {}  # strand -> its slots, how many of the first are done
         self.on_wait: Callable[[], None] | None = None  # told whenever a strand has to wait
         self.claims: dict[str, Claims] = {}  # strand -> its turns with the locks
@@ -99,6 +100,7 @@ class Gate:
             for slot in self._slots:
                 if slot.event.kind is kind and not self._done[slot.index]:
                     self._perform(slot)
+            self._wake_loops()  # also the one whose own place comes first now
 
     def wait(self, slot: Slot, perform: bool = True) -> None:
         """Blocks this thread until the slot's turn, then performs it (or leaves that to the caller).
@@ -155,10 +157,20 @@ class Gate:
         with self._lock:
             self._loops.pop(strand, None)
 
+    def sleep(self, strand: str) -> None:
+        """The strand's loop has nothing to run: only a poke, or a cause that it asked for, can move it."""
+        with self._lock:
+            self._asleep.add(strand)
+
+    def awake(self, strand: str) -> None:
+        """The strand's loop runs something."""
+        with self._lock:
+            self._asleep.discard(strand)
+
     def all_wait(self, strands: set[str]) -> bool:
         """Whether each of these strands waits for its turn."""
         with self._lock:
-            return strands <= self._waiting.keys()
+            return strands <= self._waiting.keys() | self._asleep
 
     def blocked(self) -> bool:
         """Whether some strand waits for its turn."""
@@ -204,6 +216,7 @@ class Gate:
             waiting[1].release()
         poke = self._loops.get(strand)
         if poke is not None and strand != slot.strand:
+            self._asleep.discard(strand)
             poke()
 
     def _release_all(self) -> None:
@@ -213,5 +226,9 @@ class Gate:
         for sleeper in self._ending:
             sleeper.release()
         self._ending.clear()
+        self._wake_loops()
+
+    def _wake_loops(self) -> None:
+        self._asleep.clear()
         for poke in self._loops.values():
             poke()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import _thread
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
@@ -22,13 +20,13 @@ from lockstep.session.gate import Gate, Stopped
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed
 from lockstep.session.report import Report
+from lockstep.session.standstill import Standstill
 from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.tape import Recorded, Slot, Tape
 from lockstep.session.turns import Turns
 
 _sleep = time.sleep  # before the taps
 _PATIENCE = 0.1  # seconds that a loop waits for a callback from another thread before it goes on without
-_LOOSEN = 5.0  # seconds without progress after which the order of locks is given up
 _SETTLE = 1.0  # seconds without progress after which other strands are not waited for at the end
 
 
@@ -43,12 +41,10 @@ class Replaying(Session):
         self.interrupted = tape.interrupted
         self.gate = Gate(tape.slots, speed)
         self.printer: Callable[[str, Value], None] | None = None
-        self._deadline = deadline
         self._first: Difference | None = None
         self._cut = False
         self._turns: dict[str, Turns] = {}
-        self.unordered = False  # whether the order of locks is given up
-        self._blocked = 0
+        self.standstill = Standstill(self, deadline)
         self._open: frozenset[str] = frozenset(self._recorded_end().get("open", ()))  # strands that ran on at the end
         self._awaited: dict[int, Any] = {}  # slot -> what its loop sleeps on
         self._missed: set[int] = set()  # slots that a loop has waited for in vain
@@ -56,8 +52,8 @@ class Replaying(Session):
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
         super().__init__(run, process, seed)
         self.gate.claims = claims.of(self, tape.turns)
-        self.gate.on_wait = self._anybody
-        _thread.start_new_thread(self._watch, ())
+        self.gate.on_wait = self.standstill.check
+        self.standstill.start()
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
         lane = super().new_lane(name, parent, strand)
@@ -86,18 +82,18 @@ class Replaying(Session):
             return {"lane": lane.name, "kind": kind, "name": name, "source": sites.site(2)}
 
         if isinstance(decision, engine.Diverge):
-            self._stop_at(findings.unmatched(self.tape, lane.state, asked(), request, decision))
+            self.stop_at(findings.unmatched(self.tape, lane.state, asked(), request, decision))
             self.raise_latched()
         recorded = decision.effect
         if recorded.begin.kind is Kind.BEGIN:
             found = findings.miscounted(self.tape, recorded, lane.reads, asked)
             if found is not None:
-                self._stop_at(found)
+                self.stop_at(found)
                 self.raise_latched()
         for channel in lane.state.output:
             found = findings.unprinted(self.tape, recorded, lane.name, self._channel(lane, channel), channel)
             if found is not None:
-                self._stop_at(msgspec.structs.replace(found, source=sites.site(1)))
+                self.stop_at(msgspec.structs.replace(found, source=sites.site(1)))
                 self.raise_latched()
         return recorded
 
@@ -133,7 +129,7 @@ class Replaying(Session):
                 return False
             sleeper = self._awaited[slot.index] = _thread.allocate_lock()
             sleeper.acquire()
-        with self.blocking():
+        with self.standstill.blocking():
             sleeper.acquire(timeout=_PATIENCE)
         with self._lock:
             self._awaited.pop(slot.index, None)
@@ -141,21 +137,12 @@ class Replaying(Session):
                 self._missed.add(slot.index)
             return slot.index in self.wakes and not self.stopped
 
-    @contextmanager
-    def blocking(self) -> Iterator[None]:
-        """Around a wait for another strand outside the gate, for the watchdog."""
-        self._blocked += 1
-        try:
-            yield
-        finally:
-            self._blocked -= 1
-
     def hold(self, lock: Any) -> bool:
         """Takes a plain lock that another strand will release, however long that takes. Raises what was latched
         where it will not: the other strand may have died of it."""
         if lock.acquire(False):
             return True
-        with self.blocking():
+        with self.standstill.blocking():
             while not lock.acquire(True, 0.25):
                 if self.stopped:
                     self.raise_latched()
@@ -264,15 +251,18 @@ class Replaying(Session):
             about["at"] = lane.state.effects[lane.state.cursor].begin.pos
         about.setdefault("source", sites.site(2))
         name = lane.name if isinstance(lane, Lane) else str(lane)
-        self._stop_at(findings.finding(self.tape, code, reason, lane=name, **about))
+        self.stop_at(findings.finding(self.tape, code, reason, lane=name, **about))
 
     def missing(self, head: Slot | None) -> None:
         """Latches that nothing can move the program but what is recorded at `head`, which nobody asked for."""
         # A strand that the recording does not have waits for what never came there, and began before this.
-        self._stop_at(self._unknown or findings.missing(self.tape, head))
+        absent = findings.unbegun(self.tape, head, self.lanes) if head is not None and self._unknown is None else None
+        self.stop_at(self._unknown or absent or findings.missing(self.tape, head))
 
-    def _stop_at(self, found: Difference) -> None:
+    def stop_at(self, found: Difference) -> None:
         """The first difference wins."""
+        if found.code is Code.READS and self._unknown is not None and found.lane not in self.tape.strands:
+            found = self._unknown  # that a strand began which reads at all comes before what it reads
         with self._lock:
             if self._first is not None or self._cut:
                 return
@@ -317,48 +307,14 @@ class Replaying(Session):
         if self.on_stop is not None:
             self.on_stop()
 
-    def _watch(self) -> None:
-        """Never a hang: where strands wait for each other and nothing moves for the deadline, says so.
-
-        A strand that computes is progress too: it shows as processor time.
-        """
-        quiet, last = 0.0, (-1, 0.0)
-        while not self.stopped and current.session is self:
-            _sleep(0.25)
-            times = os.times()
-            now = (self.gate.progress, times.user + times.system)
-            busy = now[0] != last[0] or now[1] - last[1] > 0.0125
-            last = now
-            quiet = 0.0 if busy else quiet + 0.25
-            head = self.gate.head()
-            if head is None and self.interrupted and quiet >= 1.0:
-                self.cut()  # all that was recorded has happened, and everybody waits
-            elif quiet >= min(_LOOSEN, self._deadline / 2) and not self.unordered:
-                self._unorder()
-            elif quiet >= self._deadline and (self._blocked or self.gate.blocked()):
-                self._stop_at(findings.stuck(self.tape, head, self._deadline))
-
-    def _anybody(self) -> None:
-        """Where every strand waits for a place that none of them comes to, the difference is known at once."""
+    def running(self) -> set[str] | None:
+        """The strands of the program that are not over; None where some have no name and may do anything."""
         with self._lock:
-            strands = {self.root.name}
-            for strand in self._alive:
-                if not isinstance(strand, Lane):
-                    return
-                strands.add(strand.name)
-            if self._adopted:
-                return  # threads that no hook has named may come to it
-        if not self.gate.all_wait(strands):
-            return
-        head = self.gate.head()
-        if head is not None and head.event.kind is Kind.LOCK:
-            self._unorder()
-        elif head is not None and not self.stopped:
-            self.missing(head)
+            named = {strand.name for strand in self._alive if isinstance(strand, Lane)}
+            return None if self._adopted or len(named) < len(self._alive) else named | {self.root.name}
 
-    def _unorder(self) -> None:
-        """From here on whoever comes first has a lock: perhaps it is only their order that holds somebody up."""
-        self.unordered = True
+    def loosen(self) -> None:
+        """From here on whoever comes first has a lock."""
         for turns in list(self._turns.values()):
             turns.stop()
         self.gate.skip(Kind.LOCK)
@@ -373,9 +329,9 @@ class Replaying(Session):
         if not self.stopped and not self.interrupted and current.session is self:
             found = findings.calls_left(self.tape, [strand.state])
             if found is not None:
-                self._stop_at(found)
+                self.stop_at(found)
             else:
-                self._anybody()
+                self.standstill.check()
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         self._settle()

@@ -151,10 +151,6 @@ class Session:
     def count(self, kind: str) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1
 
-    def alone(self, loop: Any) -> bool:
-        """Whether nothing but the gate can move this loop: no other strand, no socket of the program's own."""
-        return not self._alive and len(loop._selector.get_map()) <= 1
-
     def strand_began(self, strand: object) -> None:
         """A thread or work item of the program will run: its lane, or anything else that stands for it."""
         with self._lock:

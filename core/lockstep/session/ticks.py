@@ -28,6 +28,7 @@ class Ticks:
 
     count   ticks run
     serial  callbacks run, of any kind: tells whether an await suspended
+    asleep  whether the gate takes the loop for one with nothing to run
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class Ticks:
         "_gate",
         "_queue",
         "_resting",
+        "asleep",
         "count",
         "loop",
         "paced",
@@ -52,6 +54,7 @@ class Ticks:
         self.count = 0
         self.serial = 0
         self.running = False
+        self.asleep = False
         self.strand = strand
         self.loop: Any = None
         self.parked: dict[int, Callable[[Any], None]] = {}
@@ -119,20 +122,27 @@ class Ticks:
         if gate.stopped:
             self._unwind(loop)
             return
+        # Before the look at the head: whoever moves it from now on wakes this loop.
+        self.asleep = True
+        gate.sleep(self.strand)
         slot = self._next()
-        head = gate.head()
         if slot is not None and self._asked(slot) and gate.ready(slot):
+            self.awake()
             self._release(loop, slot)
-            return
-        if head is not None and head.strand != self.strand:
-            return  # another strand's turn: its gate wakes this loop
-        if head is None and self.session.interrupted:
+        elif len(loop._selector.get_map()) > 1:
+            self.awake()  # a socket of the program's own may move it
+        elif gate.head() is None and self.session.interrupted:
             self.session.cut()
-        elif self.session.alone(loop):
-            self.session.missing(head)
         else:
-            return
-        self._unwind(loop)
+            self.session.standstill.check()
+        if self.session.stopped:
+            self._unwind(loop)
+
+    def awake(self) -> None:
+        """The loop runs something after it was asleep."""
+        self.asleep = False
+        assert self._gate is not None
+        self._gate.awake(self.strand)
 
     def stop(self, loop: Any) -> None:
         """The session stopped: everybody who waits is resumed, to find the latch."""

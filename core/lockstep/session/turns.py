@@ -38,7 +38,11 @@ class Turns:
         arrived = False
         while True:
             with self._lock:
-                if self._session.stopped or self._session.unordered or self._last.get(strand, -1) < self._index:
+                if (
+                    self._session.stopped
+                    or self._session.standstill.unordered
+                    or self._last.get(strand, -1) < self._index
+                ):
                     return
                 run = self._turns[self._index]
                 if run.strand == strand:
@@ -55,7 +59,7 @@ class Turns:
                 arrived = True
                 self._session.gate.reached(strand, slot.index)
                 continue
-            with self._session.blocking():
+            with self._session.standstill.blocking():
                 sleeper.acquire()
         if not begun and run.slot is not None:
             # Never raises: an error out of a lock would kill a pool's worker, and hang who waits for it.

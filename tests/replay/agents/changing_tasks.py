@@ -6,6 +6,7 @@ import sys
 from openai import AsyncOpenAI
 
 CHANGE = sys.argv[1] if len(sys.argv) > 1 else ""
+COLD = "cold" in sys.argv  # the client looks at its platform in threads, so that it is a race who asks first
 
 
 async def ask(client: AsyncOpenAI, question: str) -> str:
@@ -40,6 +41,8 @@ async def read(client: AsyncOpenAI, pieces: int) -> list[str]:
 
 async def main() -> None:
     async with AsyncOpenAI(max_retries=0) as client:
+        if not COLD:
+            print(await ask(client, "hello"))
         questions = [f"question {n}" for n in range(3)]
         if CHANGE in ("question of a task", "swallowed by gather"):
             questions[1] = "another question"

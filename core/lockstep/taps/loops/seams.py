@@ -66,6 +66,8 @@ def run(self: Any) -> None:
         handle_run(self)
         return
     here.serial += 1
+    if here.asleep:
+        here.awake()
     kind = type(self)
     if kind is Timer or kind is Wake:
         if session.recording:  # type: ignore[union-attr]

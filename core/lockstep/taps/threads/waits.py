@@ -159,7 +159,7 @@ def is_set(self: threading.Event) -> bool:
         session.wait(slot)
         return False
     while not _is_set(self) and not session.stopped:
-        with session.blocking():
+        with session.standstill.blocking():
             _sleep(0.0005)
     return _is_set(self)
 

@@ -1,0 +1,93 @@
+"""Never a hang: what a replay does where nothing moves any more.
+
+Where every strand is known to wait for a place that none of them comes to, the difference is known at once
+(`check`). Where some strand may still move for a reason that nobody can see (it computes, or waits outside the
+gate), a watchdog looks at the clock: the order of locks is given up first, then the run.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lockstep.log.model import Kind
+from lockstep.session import current, findings
+
+_sleep = time.sleep  # before the taps
+_LOOSEN = 5.0  # seconds without progress after which the order of locks is given up
+_PAST_CUT = 1.0  # seconds without progress after which an interrupted run has come to its cut
+_LOOK = 0.25  # seconds between two looks
+_BUSY = 0.0125  # seconds of processor time between two looks that are progress: a strand computes
+
+
+class Standstill:
+    """Of one replaying session. Thread-safe.
+
+    unordered  whether the order of locks is given up: whoever comes first has them
+    """
+
+    def __init__(self, session: Any, deadline: float) -> None:
+        self.unordered = False
+        self._session = session
+        self._deadline = deadline
+        self._blocked = 0
+
+    def start(self) -> None:
+        """Starts the watchdog."""
+        _thread.start_new_thread(self._watch, ())
+
+    @contextmanager
+    def blocking(self) -> Iterator[None]:
+        """Around a wait for another strand outside the gate."""
+        self._blocked += 1
+        try:
+            yield
+        finally:
+            self._blocked -= 1
+
+    def check(self) -> None:
+        """Somebody has to wait now: latches the difference if there is nobody left to move."""
+        session, gate = self._session, self._session.gate
+        strands = session.running()
+        if strands is None or session.stopped or not gate.all_wait(strands):
+            return
+        head = gate.head()
+        if head is None:
+            if not session.interrupted:
+                session.missing(None)
+        elif head.index in session.wakes:
+            return  # its loop is about to see it
+        elif head.event.kind is Kind.LOCK:
+            self._loosen()
+        else:
+            session.missing(head)
+
+    def _loosen(self) -> None:
+        # Perhaps it is only the order of locks that holds somebody up.
+        self.unordered = True
+        self._session.loosen()
+
+    def _current(self) -> bool:
+        return current.session is self._session
+
+    def _watch(self) -> None:
+        session, gate = self._session, self._session.gate
+        quiet, last = 0.0, (-1, 0.0)
+        while not session.stopped and self._current():
+            _sleep(_LOOK)
+            times = os.times()
+            now = (gate.progress, times.user + times.system)
+            busy = now[0] != last[0] or now[1] - last[1] > _BUSY
+            last = now
+            quiet = 0.0 if busy else quiet + _LOOK
+            head = gate.head()
+            if head is None and session.interrupted and quiet >= _PAST_CUT:
+                session.cut()  # all that was recorded has happened, and everybody waits
+            elif quiet >= min(_LOOSEN, self._deadline / 2) and not self.unordered:
+                self._loosen()
+            elif quiet >= self._deadline and (self._blocked or gate.blocked()):
+                session.stop_at(findings.stuck(session.tape, head, self._deadline))
