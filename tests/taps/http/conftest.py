@@ -36,6 +36,12 @@ class Odd:
         requests, connections = self._line().split()
         return int(requests), int(connections)
 
+    def release(self) -> None:
+        """Lets an answer of `/held` go on."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("release\n")
+        self._process.stdin.flush()
+
     def _line(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline()

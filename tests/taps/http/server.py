@@ -1,6 +1,7 @@
 """An HTTP server for odd answers, in a process of its own: every byte is decided here.
 
-    python server.py        prints its ports (plain, TLS); a line on stdin is answered with the counts
+    python server.py        prints its ports (plain, TLS); an empty line on stdin is answered with the counts,
+                            "release" lets `/held` go on
 
 What a path answers depends on the request only, so that a bare run, a recording and a replay can be
 compared field by field; `/flaky` fails every other time. It is a proxy too (CONNECT and absolute-form).
@@ -28,6 +29,7 @@ counts: Counter[str] = Counter()
 flaky: Counter[str] = Counter()
 silent: set[Any] = set()  # connections that have said nothing yet
 changed = threading.Condition()
+released = threading.Event()
 
 
 class Gone(Exception):
@@ -181,6 +183,14 @@ class Conversation:
             time.sleep(float(self.query.get("gap", 0.005)))
         self.send(b"0\r\n\r\n")
 
+    def at_held(self) -> None:
+        """The second event comes when the one who asked has told that it got the first."""
+        self.chunked("Content-Type: text/event-stream")
+        self.chunk(b"data: first\n\n")
+        self.chunk(b"data: released\n\n" if released.wait(10) else b"data: waited for in vain\n\n")
+        released.clear()
+        self.send(b"0\r\n\r\n")
+
     def at_gzip_sse(self) -> None:
         self.chunked("Content-Type: text/event-stream", "Content-Encoding: gzip")
         data = gzip.compress(b"data: {}\n\n" * 5, mtime=0)
@@ -308,7 +318,10 @@ def main() -> None:
         ports.append(listener.getsockname()[1])
         threading.Thread(target=accept, args=(listener, tls), daemon=True).start()
     print(*ports, flush=True)
-    for _ in sys.stdin:
+    for line in sys.stdin:
+        if line == "release\n":
+            released.set()
+            continue
         # A client that gave up may be gone before its request was read: it counts too.
         with changed:
             changed.wait_for(lambda: not silent, timeout=2)

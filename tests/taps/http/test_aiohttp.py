@@ -515,7 +515,7 @@ def test_closing_a_session_over_its_streams(same: Same) -> None:
 
 
 def test_openai_on_aiohttp_is_one_effect(same: Same, provider: Provider) -> None:
-    openai = pytest.importorskip("openai")
+    import openai
 
     def program(_: Odd) -> Any:
         async def run() -> Any:
