@@ -1,8 +1,9 @@
 """Taps: one module per source of non-determinism in any Python program.
 
 Each has `install()` (patch once, inert without a session), `start(session, facts) -> facts` and
-`stop(session)`. Facts are what a replay must know before the program runs: given by the recording's
-`start` (which gets None) and handed to the replay's.
+`stop(session)`; one that can lose its patches to another tool has `check(session)`. Facts are what a
+replay must know before the program runs: given by the recording's `start` (which gets None) and handed
+to the replay's.
 """
 
 from __future__ import annotations
@@ -29,6 +30,14 @@ def start(session: Any, facts: dict[str, Value] | None = None) -> dict[str, Valu
     for name in TAPS:
         found[name] = import_module(f"lockstep.taps.{name}").start(session, (facts or {}).get(name))
     return found
+
+
+def check(session: Any) -> None:
+    """Before the end is reported: names what was lost on the way."""
+    for name in TAPS:
+        tap = import_module(f"lockstep.taps.{name}")
+        if hasattr(tap, "check"):
+            tap.check(session)
 
 
 def stop(session: Any) -> None:

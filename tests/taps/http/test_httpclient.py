@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import http.cookiejar
+import inspect
 import io
 import json
 import socket
@@ -471,6 +472,18 @@ def test_the_program_gets_a_stream_while_it_arrives(same: Same[Odd]) -> None:
 
     recorded, _ = same.record(program)
     assert recorded == [b"data: first", b"", b"data: released", b""]
+
+
+def test_a_seam_that_another_tool_takes_off_is_named(same: Same[Odd], monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = inspect.unwrap(http.client.HTTPConnection.getresponse)
+
+    def program(odd: Odd) -> Any:
+        monkeypatch.setattr(http.client.HTTPConnection, "getresponse", bare)
+        return urllib.request.urlopen(odd.url + "/old").read()
+
+    _, report = same.record(program)
+    assert [entry.source for entry in report.coverage] == ["http.client.HTTPConnection.getresponse"]
+    monkeypatch.undo()
 
 
 def test_a_changed_request_is_a_divergence_and_nothing_is_sent(same: Same[Odd]) -> None:

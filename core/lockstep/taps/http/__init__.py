@@ -19,11 +19,17 @@ def install() -> None:
 def start(session: Any, facts: Value = None) -> Value:
     """Starts every client's tap. A replay needs no facts of them."""
     for client in _CLIENTS:
-        client.start(session)
+        client.seams.start(session)
     return None
+
+
+def check(session: Any) -> None:
+    """Names what was taken off during the session."""
+    for client in _CLIENTS:
+        client.seams.check(session)
 
 
 def stop(session: Any) -> None:
     """Makes every client's tap inert again."""
-    for client in _CLIENTS:
-        client.stop(session)
+    httpclient.stop()
+    aiohttp.stop()

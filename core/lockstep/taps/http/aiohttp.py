@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.session import current
 from lockstep.session.lanes import INSIDE
-from lockstep.taps.http.seams import Seam, parameters
+from lockstep.taps.http.seams import Seam, Seams, parameters
 from lockstep.taps.http.streams import close_pool
 from lockstep.taps.imports import when_imported
 
@@ -29,8 +29,7 @@ TRIED = "3.11 to 3.14"
 
 type Original = Callable[..., Any]
 
-_seams: list[Seam] = []
-_unsupported = ""
+seams = Seams()
 
 
 def install() -> None:
@@ -38,37 +37,22 @@ def install() -> None:
     when_imported("aiohttp.client", _install)
 
 
-def start(session: Any) -> None:
-    """Puts seams back that another tool took off since."""
-    for seam in _seams:
-        seam.put()
-    if _unsupported:
-        session.note("aiohttp", _unsupported)
-
-
-def stop(session: Any) -> None:
-    """Ends what the session left open, and names seams that were taken off during it."""
-    for seam in _seams:
-        found = seam.missing()
-        if found is not None:
-            session.note("aiohttp", f"{seam} was replaced by {found} during the session")
+def stop() -> None:
+    """Ends what the session left open."""
     served = sys.modules.get("lockstep.taps.http.aiohttp_served")
     if served is not None:
         served.stop()
 
 
 def _install(_: ModuleType) -> None:
-    global _unsupported
-    if _seams:
+    if seams.all:
         return
     lacking = _lacking()
     if lacking:
         import aiohttp
 
         version = getattr(aiohttp, "__version__", "of unknown version")
-        _unsupported = f"aiohttp {version} has no {lacking}: not covered (tried with {TRIED})"
-        if current.session is not None:
-            current.session.note("aiohttp", _unsupported)
+        seams.refuse("aiohttp", f"aiohttp {version} has no {lacking}: not covered (tried with {TRIED})")
         return
     from aiohttp import client_reqrep
     from aiohttp.client_proto import ResponseHandler
@@ -97,9 +81,7 @@ def _install(_: ModuleType) -> None:
     ):
         if name == "abort" and not hasattr(owner, name):
             continue  # aiohttp before 3.12
-        seam = Seam(owner, name, make)
-        seam.put()
-        _seams.append(seam)
+        seams.add(Seam(owner, name, make))
 
 
 def _lacking() -> str:

@@ -20,15 +20,14 @@ from typing import Any
 from lockstep.session import current, lanes
 from lockstep.taps.http import connecting, sockets
 from lockstep.taps.http.exchange import CONNECTING, Exchange, exchange_of, forget, put
-from lockstep.taps.http.seams import Seam, parameters
+from lockstep.taps.http.seams import Seam, Seams, parameters
 from lockstep.taps.imports import when_imported
 
 _TRIED = {"http.client": "CPython 3.12 to 3.13", "urllib3.connection": "urllib3 2.8"}
 # urllib3 goes on to read the answer after these: a server may answer before it has read the body.
 _READS_ON = frozenset((errno.EPIPE, errno.EPROTOTYPE, errno.ECONNRESET))
 
-_seams: list[Seam] = []
-_unsupported: dict[str, str] = {}
+seams = Seams()
 
 
 def install() -> None:
@@ -38,25 +37,13 @@ def install() -> None:
     when_imported("urllib3.connectionpool", _patch_pools)
 
 
-def start(session: Any) -> None:
-    """Puts back what another tool took off meanwhile, and names what cannot be covered."""
-    for seam in _seams:
-        seam.put()
-    for name, problem in _unsupported.items():
-        session.note(name, problem)
-
-
-def stop(session: Any) -> None:
-    """Takes the stand-ins out of connections that live on, and notices seams that were taken off."""
+def stop() -> None:
+    """Takes the stand-ins out of connections that live on."""
     for fake in list(sockets.fakes):
         connection = fake.connection()
         if connection is not None and connection.sock is fake:
             connection.sock = None
             forget(connection)
-    for seam in _seams:
-        instead = seam.missing()
-        if instead is not None:
-            session.note(str(seam), f"was replaced by {instead} during the run")
 
 
 def probe(module: ModuleType) -> str:
@@ -76,7 +63,7 @@ def probe(module: ModuleType) -> str:
 
 def _patch_http_client(module: ModuleType) -> None:
     if _supported(module):
-        _add(Seam(module.HTTPConnection, "send", _send), Seam(module.HTTPConnection, "getresponse", _getresponse))
+        seams.add(Seam(module.HTTPConnection, "send", _send), Seam(module.HTTPConnection, "getresponse", _getresponse))
         _patch_connect(module)
 
 
@@ -96,24 +83,14 @@ def _patch_connect(module: ModuleType) -> None:
     for name in ("HTTPConnection", "HTTPSConnection"):
         owner = getattr(module, name, None)
         if owner is not None and "connect" in vars(owner):
-            _add(Seam(owner, "connect", _connect))
+            seams.add(Seam(owner, "connect", _connect))
 
 
 def _supported(module: ModuleType) -> bool:
     problem = probe(module)
     if problem:
-        _unsupported[module.__name__] = problem
-        session = current.session
-        if session is not None:
-            session.note(module.__name__, problem)
+        seams.refuse(module.__name__, problem)
     return not problem
-
-
-def _add(*seams: Seam) -> None:
-    for seam in seams:
-        if seam.missing() is not None:
-            seam.put()
-            _seams.append(seam)
 
 
 def _connect(original: Any) -> Any:

@@ -22,7 +22,7 @@ from lockstep.log.model import Value
 from lockstep.session import current
 from lockstep.taps.http import bodies, streams
 from lockstep.taps.http.request import absolute, asked, offered
-from lockstep.taps.http.seams import Seam, parameters
+from lockstep.taps.http.seams import Seam, Seams, parameters
 from lockstep.taps.imports import when_imported
 
 if TYPE_CHECKING:
@@ -31,30 +31,13 @@ if TYPE_CHECKING:
 _PACKAGES = ("httpcore", "httpcore2")
 _TRIED = {"httpcore": "1.0.9", "httpcore2": "2.16.2"}
 
-_seams: list[Seam] = []
-_unsupported: dict[str, str] = {}
+seams = Seams()
 
 
 def install() -> None:
     """Patches both packages, now or when they are imported."""
     for name in _PACKAGES:
         when_imported(name, _patch)
-
-
-def start(session: Any) -> None:
-    """Puts back what another tool took off meanwhile, and names a package that cannot be covered."""
-    for seam in _seams:
-        seam.put()
-    for name, problem in _unsupported.items():
-        session.note(name, problem)
-
-
-def stop(session: Any) -> None:
-    """Notices a seam that was taken off during the session: calls since then were not seen."""
-    for seam in _seams:
-        instead = seam.missing()
-        if instead is not None:
-            session.note(str(seam), f"was replaced by {instead} during the run")
 
 
 def probe(module: ModuleType) -> str:
@@ -77,20 +60,14 @@ def probe(module: ModuleType) -> str:
 def _patch(module: ModuleType) -> None:
     problem = probe(module)
     if problem:
-        _unsupported[module.__name__] = problem
-        session = current.session
-        if session is not None:
-            session.note(module.__name__, problem)
+        seams.refuse(module.__name__, problem)
         return
     # After `httpx2.alias_httpx()` both names are one module: a seam is put on once.
-    for seam in (
+    seams.add(
         Seam(module.ConnectionPool, "handle_request", lambda original: _sync(original, module)),
         Seam(module.AsyncConnectionPool, "handle_async_request", lambda original: _async(original, module)),
         Seam(module.AsyncConnectionPool, "aclose", _closing),
-    ):
-        if seam.missing() is not None:
-            seam.put()
-            _seams.append(seam)
+    )
 
 
 def _sync(original: Any, module: Any) -> Any:

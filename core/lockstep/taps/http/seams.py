@@ -11,6 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from lockstep.session import current
+
 _MARK = "__lockstep_seam__"
 
 type Make = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -49,6 +51,44 @@ class Seam:
 
     def __str__(self) -> str:
         return f"{self.owner.__module__}.{self.owner.__qualname__}.{self.name}"
+
+
+class Seams:
+    """Those of one client.
+
+    unsupported  package -> why its version cannot be covered
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Seam] = []
+        self.unsupported: dict[str, str] = {}
+
+    def add(self, *new: Seam) -> None:
+        """Puts seams on that are not on yet."""
+        for seam in new:
+            if seam.missing() is not None:
+                seam.put()
+                self.all.append(seam)
+
+    def refuse(self, name: str, problem: str) -> None:
+        """Names a package that cannot be covered, also to a session that is under way."""
+        self.unsupported[name] = problem
+        if current.session is not None:
+            current.session.note(name, problem)
+
+    def start(self, session: Any) -> None:
+        """Puts on what another tool took off meanwhile, and names what cannot be covered."""
+        for seam in self.all:
+            seam.put()
+        for name, problem in self.unsupported.items():
+            session.note(name, problem)
+
+    def check(self, session: Any) -> None:
+        """Names the seams that were taken off during the session: calls since then were not seen."""
+        for seam in self.all:
+            instead = seam.missing()
+            if instead is not None:
+                session.note(str(seam), f"was replaced by {instead} during the run")
 
 
 def parameters(function: Any) -> tuple[str, ...]:
