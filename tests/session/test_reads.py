@@ -70,7 +70,7 @@ class Noted:
     def position(self) -> int:
         return len(self.events) + 1
 
-    def emit(self, kind: Any, lane: str, pos: int, what: str = "", body: Any = None) -> None:
+    def emit(self, kind: Any, lane: str, pos: int, what: str = "", body: Any = None, hidden: bool = False) -> None:
         self.events.append((lane, what, body))
 
     def fault(self, where: str, error: BaseException) -> None:

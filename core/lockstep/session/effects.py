@@ -140,6 +140,7 @@ class LiveCall:
         try:
             if kind is not None:
                 self._kind = kind
+            name, request, key = session.secrets.hide([name, request, key])
             digest = canonical.key(self._kind, name, key)
             self._handed = Handed(digest, self.pos)
             body: dict[str, Value] = {"request": request, "site": sites.site(2)}
@@ -153,7 +154,8 @@ class LiveCall:
                 session.log_of(self.lane).append(self._handed)
                 session.count(self._kind)
             session.emit(
-                Kind.BEGIN, self.lane.name, self.pos, what=self._kind, name=name, of=of, key=digest, body=body
+                Kind.BEGIN, self.lane.name, self.pos, what=self._kind, name=name, of=of, key=digest, body=body,
+                hidden=True,
             )  # fmt: skip
         except Exception as error:
             session.fault(f"begin of {self._kind} {name}", error)
@@ -172,9 +174,10 @@ class LiveCall:
         session = self.session
         pos, tick = session.position(), self._tick()
         try:
+            value = session.secrets.hide(value)
             if self._handed is not None:
                 self._handed.add(value)
-            session.emit(Kind.PART, self.lane.name, pos, of=self.pos, tick=tick, body=value)
+            session.emit(Kind.PART, self.lane.name, pos, of=self.pos, tick=tick, body=value, hidden=True)
         except Exception as error:
             session.fault(f"part of {self._kind} {self.name}", error)
 
@@ -188,13 +191,16 @@ class LiveCall:
             body: Value = value if status in (Status.OK, Status.CLOSED) else None
             if status == Status.ERROR:
                 body = exceptions.encode(value)
+            body = session.secrets.hide(body)
             key = b""
             if self._handed is not None:
                 self._handed.end(status, body)
                 key = self._handed.digest()
             if status == Status.CANCELLED:
-                body = exceptions.scope_message(value)
-            session.emit(Kind.END, self.lane.name, pos, what=status, of=self.pos, tick=tick, key=key, body=body)
+                body = session.secrets.hide(exceptions.scope_message(value))
+            session.emit(
+                Kind.END, self.lane.name, pos, what=status, of=self.pos, tick=tick, key=key, body=body, hidden=True
+            )  # fmt: skip
         except Exception as error:
             session.fault(f"end of {self._kind} {self.name}", error)
 
@@ -232,6 +238,7 @@ class ServedCall:
     def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
         if kind is not None:
             self.kind = kind
+        name, request, key = self.session.secrets.hide([name, request, key])
         self.name = name
         digest = canonical.key(self.kind, name, key)
         # None: past the cut of an interrupted recording, where nothing will ever be handed out.
@@ -287,7 +294,7 @@ class ServedCall:
             cancelled, told = event.what == Status.CANCELLED, None
             if cancelled:
                 self._finish(Status.CANCELLED, None)
-                told = self.session.tape.body(seq)
+                told = self.session.secrets.reveal(self.session.tape.body(seq))
             await suspend.until(self, slot, cancelled, ticks, told)
         return self._hand(seq, event)
 
@@ -315,14 +322,14 @@ class ServedCall:
             value = self._stored(seq)
             if self._handed is not None:
                 self._handed.add(value)
-            return Piece(value)
+            return Piece(self.session.secrets.reveal(value))
         status = Status(event.what)
         value = self.session.tape.body(seq) if status is not Status.CANCELLED else None
         self._finish(status, value)
         recorded = self.recorded
         if recorded is not None and recorded.output:
             self.session.replay_output(recorded)
-        return Piece(value, status)
+        return Piece(self.session.secrets.reveal(value), status)
 
     def _stored(self, seq: int) -> Value:
         value: Value = self.session.tape.body(seq)

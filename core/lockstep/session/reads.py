@@ -174,7 +174,7 @@ class _Recorded:
             del self._values[: len(taken)]
             session = self.lane.session
             body = {"first": first, "values": pack(taken)}
-            session.emit(Kind.READS, self.lane.name, session.position(), what=self.name, body=body)
+            session.emit(Kind.READS, self.lane.name, session.position(), what=self.name, body=body, hidden=True)
             taken = self._values[:FULL]
 
     def forget(self) -> None:

@@ -13,6 +13,7 @@ from lockstep.session.effects import Handed, Ignored, LiveCall
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Outlet, Printed
 from lockstep.session.report import Report
+from lockstep.session.secrets import Secrets
 from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.writer import Writer
 
@@ -24,16 +25,21 @@ class Recording(Session):
 
     recording = True
 
-    def __init__(self, run: str, process: str, seed: bytes, writer: Writer) -> None:
+    def __init__(
+        self, run: str, process: str, seed: bytes, writer: Writer, secrets: Secrets | None = None
+    ) -> None:  # fmt: skip
         self.writer = writer
         self._outlets: dict[str, Outlet] = {}
-        super().__init__(run, process, seed)
+        super().__init__(run, process, seed, secrets)
 
     def emit(
         self, kind: Kind, lane: str, pos: int, what: str = "", name: str = "", of: int = 0, tick: int = -1,
-        key: bytes = b"", body: Value = None,
+        key: bytes = b"", body: Value = None, hidden: bool = False,
     ) -> None:  # fmt: skip
-        """Stores an event. The body must be a snapshot that nobody changes any more."""
+        """Stores an event. The body must be a snapshot that nobody changes any more. `hidden`: its secrets are
+        hidden already, or it can have none."""
+        if body is not None and not hidden:
+            body = self.secrets.hide(body)
         at = _monotonic_ns() - self._started
         self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
 
@@ -56,13 +62,15 @@ class Recording(Session):
 
     def step(self, name: str, state: Value) -> None:
         lane = lanes.lane()
+        hidden: Any = self.secrets.hide([name, state])
+        name, state = hidden
         key = canonical.key("step", name, state)
         pos = self.position()
         handed = Handed(key, pos)
         self.log_of(lane).append(handed)
         self.count("step")
         reads.flush(lane)
-        self.emit(Kind.STEP, lane.name, pos, what=sites.site(2), name=name, key=key, body=state)
+        self.emit(Kind.STEP, lane.name, pos, what=sites.site(2), name=name, key=key, body=state, hidden=True)
         self.flush()
 
     def printing(self, channel: str) -> Callable[[bool], None] | None:
@@ -78,6 +86,7 @@ class Recording(Session):
             if effect is True:
                 return
             lane = lanes.lane()
+            data = self.secrets.hide(data)  # type: ignore[assignment]
             if effect is None:
                 self._channel(lane, channel).write(data)
                 self._print_whole(channel, lane, data)
@@ -88,7 +97,7 @@ class Recording(Session):
                     self.emit(Kind.LOCK, strand, self.position(), what=who, name=channel, of=times)
                 reads.flush(lane)  # what decided it comes before it, also where a kill comes next
             of = effect.pos if effect is not None else 0
-            self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, of=of, body=data)
+            self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, of=of, body=data, hidden=True)
         except Exception as error:
             self.fault("output", error)
 
@@ -111,7 +120,7 @@ class Recording(Session):
             self.silence()
         for lane in list(self.lanes.values()):
             reads.flush(lane)
-        end = ending(exit, error, result)
+        end: Any = self.secrets.hide(ending(exit, error, result))
         still_open = self.still_open()
         digest = engine.digest(self.sums(still_open), canonical.digest(end))
         failed = error is not None or exit not in (0, None)

@@ -20,6 +20,7 @@ from lockstep.session.gate import Gate, Stopped
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed
 from lockstep.session.report import Report
+from lockstep.session.secrets import Secrets
 from lockstep.session.standstill import Standstill
 from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.tape import Recorded, Slot, Tape
@@ -36,7 +37,10 @@ class Replaying(Session):
     recording = False
     gate: Gate
 
-    def __init__(self, run: str, process: str, seed: bytes, tape: Tape, speed: float, deadline: float) -> None:
+    def __init__(
+        self, run: str, process: str, seed: bytes, tape: Tape, speed: float, deadline: float,
+        secrets: Secrets | None = None,
+    ) -> None:  # fmt: skip
         self.tape = tape
         self.interrupted = tape.interrupted
         self.gate = Gate(tape.slots, speed)
@@ -50,7 +54,7 @@ class Replaying(Session):
         self._missed: set[int] = set()  # slots that a loop has waited for in vain
         self._unknown: Difference | None = None  # the first strand or task that the recording does not have
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
-        super().__init__(run, process, seed)
+        super().__init__(run, process, seed, secrets)
         self.gate.claims = claims.of(self, tape.turns)
         self.gate.on_wait = self.standstill.check
         self.standstill.start()
@@ -180,6 +184,8 @@ class Replaying(Session):
 
     def step(self, name: str, state: Value) -> None:
         lane = lanes.lane()
+        hidden: Any = self.secrets.hide([name, state])
+        name, state = hidden
         key = canonical.key("step", name, state)
         recorded = self.match(lane, "step", name, key, {"state": state})
         if recorded is None:
@@ -233,7 +239,7 @@ class Replaying(Session):
         """Prints what a served effect printed itself while it was recorded."""
         if self.printer is not None:
             for seq in effect.output:
-                self.printer("stdout", self.tape.body(seq))
+                self.printer("stdout", self.secrets.reveal(self.tape.body(seq)))
         effect.output = []
 
     # The latch.
@@ -337,7 +343,7 @@ class Replaying(Session):
         self._settle()
         if self.silence is not None:
             self.silence()
-        end = ending(exit, error, result)
+        end: Any = self.secrets.hide(ending(exit, error, result))
         recorded = self._recorded_end().get("end")
         if not (isinstance(recorded, dict) and "result" in recorded):
             end.pop("result", None)  # nobody knows what the recorded one would have been

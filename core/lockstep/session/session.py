@@ -75,6 +75,7 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
     current.session = session
     start = tape.body(tape.start_seq) if tape.start is not None else None
     facts = start.get("facts") if isinstance(start, dict) else None
+    facts = session.secrets.reveal(facts)
     taps.start(session, facts if isinstance(facts, dict) else {})
     return session
 

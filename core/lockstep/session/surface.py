@@ -21,6 +21,7 @@ from lockstep.session.gate import Gate
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed, Whole
 from lockstep.session.report import Coverage, Report
+from lockstep.session.secrets import Secrets
 
 _monotonic_ns = time.monotonic_ns  # before the taps
 
@@ -42,8 +43,9 @@ class Session:
     stopped = False
     gate: Gate | None = None
 
-    def __init__(self, run: str, process: str, seed: bytes) -> None:
+    def __init__(self, run: str, process: str, seed: bytes, secrets: Secrets | None = None) -> None:
         self.run = run
+        self.secrets = secrets if secrets is not None else Secrets()
         self.seed = seed
         self.process = process
         self.faults: list[str] = []

@@ -18,14 +18,14 @@ def next_request(call: Any) -> dict[str, Value]:
     effect = _next(call)
     if effect is None:
         return {}
-    request = call.session.tape.request(effect).get("request")
+    request = call.session.secrets.reveal(call.session.tape.request(effect).get("request"))
     return request if isinstance(request, dict) else {}
 
 
 def is_next(call: Any, kind: str, name: str, key: Value) -> bool:
     """Whether the next unused effect in the call's lane is the one with this name and key."""
     effect = _next(call)
-    return effect is not None and bool(effect.begin.key == canonical.key(kind, name, key))
+    return effect is not None and bool(effect.begin.key == canonical.key(kind, *call.session.secrets.hide([name, key])))
 
 
 def _next(call: Any) -> Any:

@@ -51,7 +51,7 @@ def sleep(_: object, seconds: float, /) -> None:
     if broken is None:
         session.never(lane, "sleep")
     session.wait(broken)
-    raise exceptions.revive(session.tape.body(broken.seq))
+    raise exceptions.revive(session.secrets.reveal(session.tape.body(broken.seq)))
 
 
 class Waiter:
