@@ -46,6 +46,7 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
 
     writer = Writer(store.stream(info.name, ROOT), fault)
     session = Recording(info.name, ROOT, seed, writer)
+    session.store = store.path
     current.session = session
     body = taps.start(session)
     session.emit(Kind.START, ROOT, session.position(), body={"facts": body, "pid": os.getpid(), "argv": list(sys.argv)})
@@ -72,6 +73,7 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
     tape = Tape(reader.heads(stream.id), lambda seq: reader.body(stream.id, seq))
     meta: Any = reader.meta
     session = Replaying(name, ROOT, bytes(meta["seed"]), tape, speed, deadline)
+    session.store = store.path
     current.session = session
     start = tape.body(tape.start_seq) if tape.start is not None else None
     facts = start.get("facts") if isinstance(start, dict) else None

@@ -41,6 +41,7 @@ class Session:
     recording: bool
     interrupted = False
     stopped = False
+    store = ""  # path of the store
     gate: Gate | None = None
 
     def __init__(self, run: str, process: str, seed: bytes, secrets: Secrets | None = None) -> None:

@@ -58,12 +58,13 @@ class Recorded:
 class LaneTape:
     """What one lane was given: its effects in the order asked, reads by source, output by channel."""
 
-    __slots__ = ("cursor", "effects", "output", "reads")
+    __slots__ = ("cursor", "effects", "looks", "output", "reads")
 
     def __init__(self) -> None:
         self.effects: list[Recorded] = []
         self.cursor = 0
         self.reads: dict[str, list[int]] = {}  # source -> sequence numbers of its READS events
+        self.looks: dict[tuple[str, str], list[tuple[int, int]]] = {}  # (source, place) -> (look, sequence number)
         self.output: dict[str, list[tuple[int, int]]] = {}  # channel -> (position, sequence number)
 
 
@@ -86,6 +87,7 @@ class Tape:
         self.finish: Event | None = None
         self.finish_seq = -1
         self.strands: dict[str, str] = {}
+        self.positions: dict[int, int] = {}  # position of a look -> its sequence number
         self._effects: dict[int, Recorded] = {}
         # Threads may be stored slightly out of order; by position, a BEGIN comes before its parts.
         heads = sorted(events, key=lambda item: item[1].pos)
@@ -141,6 +143,9 @@ class Tape:
         elif kind is Kind.CAUSE:
             lane = "" if event.what == "wake" else event.lane  # a wake-up is named by the lane that sent it
             self.causes[(lane, event.what, event.name)] = self._slot(seq, event, ordered)
+        elif kind is Kind.READS and event.name:
+            self.lane(event.lane).looks.setdefault((event.what, event.name), []).append((event.of, seq))
+            self.positions[event.pos] = seq
         elif kind is Kind.READS:
             self.lane(event.lane).reads.setdefault(event.what, []).append(seq)
         elif kind is Kind.LOCK:
