@@ -14,6 +14,7 @@ from collections.abc import Callable
 import msgspec
 import pydantic
 import pytest
+from pydantic_core import PydanticCustomError
 
 from lockstep.errors import Code, Divergence, LockstepError
 from lockstep.session.exceptions import Absent, decode, encode
@@ -207,12 +208,49 @@ def test_a_class_made_in_a_function_is_found_while_it_is_the_only_one() -> None:
     assert type(again) is Local and again.args == (3,)
 
 
-def test_a_class_that_python_cannot_make_blank_is_refused() -> None:
-    def wrong() -> None:
-        pydantic.TypeAdapter(int).validate_python("x")
+class Order(pydantic.BaseModel):
+    number: int
+    note: str = pydantic.Field("", max_length=3)
 
-    with pytest.raises(LockstepError, match=r"LS110 .*ValidationError cannot be rebuilt"):
-        stored(raised(wrong))
+    @pydantic.field_validator("number")
+    @classmethod
+    def small(cls, number: int) -> int:
+        if number > 5:
+            raise ValueError("too {large}")
+        return number
+
+    @pydantic.field_validator("note")
+    @classmethod
+    def polite(cls, note: str) -> str:
+        if note == "no":
+            raise PydanticCustomError("polite", "say {word}", {"word": "please"})
+        return note
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Order(number="q", note="too long"),  # type: ignore[arg-type]
+        lambda: Order(number=9),
+        lambda: Order(number=1, note="no"),
+        lambda: Order.model_validate_json('{"number": "z", "note": 3}'),
+        lambda: Order.model_validate_json('{"number": '),
+        lambda: pydantic.TypeAdapter(list[int]).validate_python([1, "x", {"k": (1, b"2")}]),
+    ],
+)
+def test_a_failed_validation_is_made_again_by_its_library(wrong: Callable[[], object]) -> None:
+    error = raised(wrong)
+    again = stored(error)
+    assert isinstance(error, pydantic.ValidationError) and isinstance(again, pydantic.ValidationError)
+    assert (str(again), again.title, again.error_count()) == (str(error), error.title, error.error_count())
+    for now, was in zip(again.errors(include_context=False), error.errors(include_context=False), strict=True):
+        assert now == was
+
+
+def test_a_failed_validation_of_a_live_object_is_refused() -> None:
+    error = raised(lambda: pydantic.TypeAdapter(int).validate_python(object()))
+    with pytest.raises(LockstepError, match=r"LS110 .*ValidationError would print as something else"):
+        stored(error)
 
 
 def test_long_chains_and_large_contents_stay_bounded() -> None:

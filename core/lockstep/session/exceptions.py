@@ -6,7 +6,7 @@ is made by the built-in base's `__new__`, and `args`, attributes, C-level member
 cause and context are put back. A constructor could not be used anyway: many take other arguments than
 their `args` say (`RemoteDisconnected`, `IncompleteRead`, urllib3's and aiohttp's errors).
 
-Form: {"module", "name", "args", "members", "state", "cause", "context", "suppress"}. In `args`,
+Form: {"module", "name", "args", "members", "state", "cause", "context", "suppress", "validation"}. In `args`,
 `members` and `state` a value is a scalar, or a one-entry dict that says what it is: {"tuple": […]},
 {"list": […]}, {"dict": [[k, v], …]}, {"exception": form}, {"same": n} for the n-th exception met
 (counted from the outermost, 0), {"enum": [module, class, member]}, and {"live": [class, str, repr]} for
@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Value
-from lockstep.session import current, lanes
+from lockstep.session import current, lanes, validation
 
 # What anyio calls the cancellation of a scope, now and earlier; the scope's address is behind it.
 _SCOPE = ("Cancelled via cancel scope ", "Cancelled by cancel scope ")
@@ -114,6 +114,8 @@ class _Encoder:
         cls = type(error)
         form: dict[str, Value] = {"module": cls.__module__, "name": cls.__qualname__}
         form["args"] = [self.value(item, depth + 1, text=True) for item in error.args]
+        if validation.is_one(cls):
+            form["validation"] = self.value(validation.parts(error), depth + 1, text=True)
         members = {name: self.value(item, depth + 1) for name, item in _members(error)}
         if members:
             form["members"] = members
@@ -187,6 +189,8 @@ class _Decoder:
         number = len(self._made)
         if issubclass(cls, BaseExceptionGroup):
             error = self._group(cls, form, number)
+        elif "validation" in form:
+            error = self._validation(cls, form, number)
         else:
             error = _blank(cls)
             self._made.append(error)
@@ -210,6 +214,11 @@ class _Decoder:
         message, inner = (self.value(item) for item in form["args"])
         error = BaseExceptionGroup.__new__(cls, message, inner)
         self._made[number] = error
+        return error
+
+    def _validation(self, cls: type[BaseException], form: dict[str, Any], number: int) -> BaseException:
+        self._made.append(BaseException())
+        error = self._made[number] = validation.make(cls, self.value(form["validation"]))
         return error
 
     def value(self, item: Any) -> Any:
