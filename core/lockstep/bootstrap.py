@@ -148,9 +148,11 @@ class Launched:
             current.session = None  # taps that were started find nobody to tell
 
     def _start_session(self) -> None:
+        from lockstep.log import seal
         from lockstep.session.session import start_recording, start_replay
 
         settings = self.settings
+        seal.hide(settings.ours.values)
         if settings.mode == "replay":
             self.session = start_replay(settings.store, settings.run, speed=settings.speed)
             self.session.on_stop = self.stopped

@@ -39,9 +39,11 @@ class Code(enum.StrEnum):
     NO_RUN = "LS205"
     NO_ADDRESS = "LS206"
     UNSTORABLE = "LS207"
+    NO_KEY = "LS208"
     NOT_COVERED = "LS210"
 
     REFUSED = "LS301"
+    UNTRUSTED = "LS302"  # the command of a run that came from elsewhere
 
     NO_TARGET = "LS401"
     BAD_TARGET = "LS402"
@@ -59,7 +61,7 @@ class LockstepError(Exception):
 
 
 class StoreError(LockstepError):
-    """The store or a run in it cannot be used: LS201 to LS205, LS207."""
+    """The store or a run in it cannot be used: LS201 to LS205, LS207, LS208."""
 
 
 class AddressError(LockstepError):

@@ -61,13 +61,23 @@ def test_it_reads_a_plain_replay_and_verify() -> None:
             "command": ["python", "a.py"],
             "store": "s.db",
             "speed": 1.5,
+            "trust": False,
             "as_json": True,
             "debug": False,
         },
     )
     assert quick.again(["--debug", "verify", "refund", "--times=20"]) == (
         "verify",
-        {"run": "refund", "command": [], "store": None, "times": 20, "as_json": False, "debug": True},
+        {
+            "run": "refund",
+            "command": [],
+            "store": None,
+            "times": 20,
+            "authentic": False,
+            "trust": False,
+            "as_json": False,
+            "debug": True,
+        },
     )
 
 

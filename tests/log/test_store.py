@@ -91,7 +91,7 @@ def test_a_run_says_what_it_is(store: Store) -> None:
     assert infos["failed"].state is RunState.FAILED
     assert infos["failed"].incomplete == 3
     assert [info.name for info in store.runs()] == ["failed", "other", "refund"]
-    assert store.run("refund").meta == {"argv": ["refund"]}
+    assert store.run("refund").meta == {"argv": ["refund"], "run": "refund"}
 
 
 def test_a_taken_name_gets_a_number(store: Store) -> None:

@@ -27,6 +27,7 @@ Store = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout; a command's stdout goes to stderr.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run, as `lockstep runs` names it.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Run the recorded command of an imported run.")]
 Command = Annotated[
     list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Run this instead of the recorded command.")
 ]
@@ -88,29 +89,45 @@ def replay(
         float,
         typer.Option("--speed", min=0.0, metavar="F", help="Pace of streams: 0 at once, 1 as recorded, 10 faster."),
     ] = 0.0,
+    trust: Trust = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Run the program again with the recorded answers, offline. 0: it was the same run; 1: it was not."""
     from lockstep.cli import replaying
 
-    replaying.replay(run, command or [], store=store, speed=speed, as_json=as_json, debug=debug or context.obj)
+    replaying.replay(
+        run, command or [], store=store, speed=speed, trust=trust, as_json=as_json, debug=debug or context.obj
+    )
 
 
-@app.command(epilog="Example: lockstep verify refund --times 20")
+@app.command(epilog="Example: lockstep verify refund --times 20      lockstep verify refund --authentic --times 0")
 def verify(
     context: typer.Context,
     run: Run,
     command: Command = None,
     store: Store = None,
     times: Annotated[int, typer.Option("--times", min=0, metavar="N", help="How often to replay it.")] = 1,
+    authentic: Annotated[
+        bool, typer.Option("--authentic", help="Fail unless all of it is sealed with the key in LOCKSTEP_KEY.")
+    ] = False,
+    trust: Trust = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Check that a recording is whole and unchanged, then replay it N times. 0: all were the same run."""
     from lockstep.cli import replaying
 
-    replaying.verify(run, command or [], store=store, times=times, as_json=as_json, debug=debug or context.obj)
+    replaying.verify(
+        run,
+        command or [],
+        store=store,
+        times=times,
+        authentic=authentic,
+        trust=trust,
+        as_json=as_json,
+        debug=debug or context.obj,
+    )
 
 
 @app.command(epilog="Example: lockstep runs --json")

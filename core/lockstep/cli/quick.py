@@ -12,9 +12,15 @@ from collections.abc import Sequence
 # Options of `record` by name: whether a value follows, and the argument's name.
 RECORD = {"--store": (True, "store"), "--run": (True, "run"), "--json": (False, "as_json")}
 # The same for `replay` and `verify`.
-_EITHER = {"--store": (True, "store"), "--json": (False, "as_json")}
-AGAIN = {"replay": {**_EITHER, "--speed": (True, "speed")}, "verify": {**_EITHER, "--times": (True, "times")}}
-_DEFAULTS: dict[str, dict[str, object]] = {"replay": {"speed": 0.0}, "verify": {"times": 1}}
+_EITHER = {"--store": (True, "store"), "--json": (False, "as_json"), "--trust": (False, "trust")}
+AGAIN = {
+    "replay": {**_EITHER, "--speed": (True, "speed")},
+    "verify": {**_EITHER, "--times": (True, "times"), "--authentic": (False, "authentic")},
+}
+_DEFAULTS: dict[str, dict[str, object]] = {
+    "replay": {"speed": 0.0, "trust": False},
+    "verify": {"times": 1, "authentic": False, "trust": False},
+}
 
 
 def record(words: Sequence[str]) -> dict[str, str | bool | list[str]] | None:

@@ -11,14 +11,17 @@ from lockstep.cli import failures, terminal
 from lockstep.debugger import render
 from lockstep.debugger import replay as replays
 from lockstep.debugger import verify as checks
+from lockstep.debugger.lines import Line
 from lockstep.log.store import locate
 
 
-def replay(run: str, command: Sequence[str], *, store: str | None, speed: float, as_json: bool, debug: bool) -> None:
+def replay(
+    run: str, command: Sequence[str], *, store: str | None, speed: float, trust: bool, as_json: bool, debug: bool
+) -> None:
     """Replays once and says whether it was the same run."""
     with failures.reported(as_json=as_json, debug=debug):
         done = replays.replay(
-            str(locate(store)), run, command, speed=speed, stdout=2 if as_json else None, debug=debug
+            str(locate(store)), run, command, speed=speed, stdout=2 if as_json else None, trust=trust, debug=debug
         )  # fmt: skip
         if as_json:
             terminal.emit(done)
@@ -28,24 +31,36 @@ def replay(run: str, command: Sequence[str], *, store: str | None, speed: float,
         raise SystemExit(failures.OK if done.identical else failures.NO)
 
 
-def verify(run: str, command: Sequence[str], *, store: str | None, times: int, as_json: bool, debug: bool) -> None:
+def verify(
+    run: str, command: Sequence[str], *, store: str | None, times: int, authentic: bool, trust: bool, as_json: bool,
+    debug: bool,
+) -> None:  # fmt: skip
     """Checks the record, then replays it; stops at the first replay that is not the same run."""
     with failures.reported(as_json=as_json, debug=debug):
         path = str(locate(store))
         checked = checks.check(path, run)
+        refused = authentic and not checked.authentic
+        lines = render.checking(checked)
+        if refused and not checked.problems:
+            lines += render.refusing(checked)
+        _say(lines, quiet=as_json)
         done: list[replays.Replayed] = []
-        if not checked.problems:
+        if not checked.problems and not refused:
             with open(os.devnull, "wb") as nowhere, _Progress(times, quiet=as_json) as progress:
-                for one in checks.repeat(path, run, command, times, nowhere.fileno(), debug=debug):
+                for one in checks.repeat(path, run, command, times, nowhere.fileno(), trust=trust, debug=debug):
                     done.append(one)
                     progress.advance()
         verdict = checks.judge(checked, done, times)
         if as_json:
             terminal.emit(verdict)
-        else:
-            for line in render.verifying(verdict, done, command):
-                terminal.say(line)
-        raise SystemExit(failures.OK if verdict.identical else failures.NO)
+        elif not refused:
+            _say(render.verifying(verdict, done, command))
+        raise SystemExit(failures.OK if verdict.identical and not refused else failures.NO)
+
+
+def _say(lines: Sequence[Line], *, quiet: bool = False) -> None:
+    for line in () if quiet else lines:
+        terminal.say(line)
 
 
 class _Progress:

@@ -6,17 +6,20 @@ everything else. Written when the recorded process is gone.
 
 from __future__ import annotations
 
+from lockstep.log import roll
 from lockstep.log.model import Event, Kind, RunInfo, RunState
 from lockstep.log.store import RunReader, Store
 
-PROCESS = "launch"
+PROCESS = roll.LAUNCH
 
 
 def write(store: Store, run: str, status: int) -> None:
     """Adds the status (-N: ended by signal N) to a run."""
     state = RunState.COMPLETE if status == 0 else RunState.FAILED
-    appender = store.stream(store.run(run).info, PROCESS)
-    appender.append([Event(Kind.FINISH, 1, 0, PROCESS, what=state.value, body={"exit": status})])
+    reader = store.run(run)
+    body = {"exit": status, roll.STREAMS: roll.call(reader)}
+    appender = store.stream(reader.info, PROCESS)
+    appender.append([Event(Kind.FINISH, 1, 0, PROCESS, what=state.value, body=body)])
     appender.close(state)
 
 

@@ -9,9 +9,10 @@ from lockstep.debugger import words
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.recorded import Recorded
 from lockstep.debugger.replay import Replayed
-from lockstep.debugger.verify import Verified
+from lockstep.debugger.verify import Checked, Verified
 from lockstep.errors import Code, Difference
 from lockstep.log.model import RunState
+from lockstep.log.verify import Trust
 
 _STATE = {
     RunState.COMPLETE: "good",
@@ -22,6 +23,7 @@ _STATE = {
 # Differences at a recorded call, which `show` can show.
 _AT_A_CALL = (Code.REQUEST, Code.ORDER, Code.MISSING, Code.PAST_END, Code.UNSERVABLE, Code.ENVIRONMENT)
 _SHOWN = 5  # entries of a list that could be long
+_PROBLEM = 200  # columns for a problem of a record
 _WIDE = 100  # columns for a recorded or present value
 
 
@@ -143,20 +145,59 @@ def _advice(done: Replayed, difference: Difference, command: Sequence[str]) -> l
     return lines
 
 
-def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str] = ()) -> list[Line]:
-    """What `verify` found: the record's state, then the replays'."""
-    run = safe(verdict.run)
-    if not verdict.consistent:
-        lines: list[Line] = [
-            [("✗ ", "bad"), ("not consistent", "bad"), f"   {run}: what is stored is not what was recorded"]
-        ]
-        lines += [[f"  {cut(safe(problem), _WIDE)}"] for problem in verdict.problems[:_SHOWN]]
-        if len(verdict.problems) > _SHOWN:
-            lines.append([f"    … and {len(verdict.problems) - _SHOWN} more"])
+def checking(checked: Checked) -> list[Line]:
+    """What `verify` found in the record itself, and what that means."""
+    if checked.problems:
+        head = "not authentic" if checked.trust is Trust.FORGED else "not consistent"
+        what = "what is stored is not what was recorded"
+        lines: list[Line] = [[("✗ ", "bad"), (head, "bad"), f"   {safe(checked.run)}: {what}"]]
+        lines += [[f"  {cut(safe(problem), _PROBLEM)}"] for problem in checked.problems[:_SHOWN]]
+        if len(checked.problems) > _SHOWN:
+            lines.append([f"    … and {len(checked.problems) - _SHOWN} more"])
         return lines
-    end = ", open end" if verdict.open_end else ""
-    lines = [[("✓ ", "good"), ("consistent", "good"), f"  {words.number(verdict.events, 'event')}{end}"]]
-    if verdict.identical and not verdict.times:
+    word = "authentic" if checked.trust is Trust.AUTHENTIC else "consistent"
+    end = ", open end" if checked.open_end else ""
+    lines = [[("✓ ", "good"), (word, "good"), f"  {words.number(checked.events, 'event')}{end}"]]
+    lines += [[f"  {text}"] for text in _meaning(checked)]
+    if checked.recorded_as:
+        lines.append([f"  it was recorded as {safe(checked.recorded_as)}"])
+    return lines
+
+
+def _meaning(checked: Checked) -> list[str]:
+    told = []
+    if checked.trust is Trust.AUTHENTIC:
+        told.append(f"sealed with your key {checked.key}: nobody without it wrote or changed this")
+    elif checked.trust is Trust.OTHER_KEY:
+        told.append(
+            f"sealed with key {safe(checked.key)} and not with yours ({checked.ours}): nothing is known of who wrote it"
+        )
+    elif checked.trust is Trust.UNCHECKED:
+        told.append(f"sealed with key {safe(checked.key)}: set LOCKSTEP_KEY to it to see whether that is true")
+    else:
+        told.append(
+            "not keyed: nothing shows damage or an edit, but who can write the file can make a whole new record"
+        )
+    if checked.open_end:
+        upto = "; ".join(f"{safe(process)} up to event {events - 1}" for process, events in checked.sealed if events)
+        told.append(f"open end: a tail that is missing cannot be told from a run that was interrupted ({upto})")
+    return told
+
+
+def refusing(checked: Checked) -> list[Line]:
+    """Why a record is not called authentic where that was asked for."""
+    why = {
+        Trust.UNKEYED: "it has no seal",
+        Trust.UNCHECKED: "there is no key to check its seal with",
+        Trust.OTHER_KEY: "it is sealed with another key",
+    }.get(checked.trust, "its end is open")
+    return [[("✗ ", "bad"), ("not authentic", "bad"), f"   {safe(checked.run)}: {why}"]]
+
+
+def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str] = ()) -> list[Line]:
+    """What `verify` found in the replays."""
+    lines: list[Line] = []
+    if not verdict.consistent or (verdict.identical and not verdict.times):
         return lines
     if verdict.identical:
         count = words.number(verdict.replays, "replay")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ import msgspec
 
 from lockstep import launch
 from lockstep.debugger import ending, words
-from lockstep.errors import Code, Difference, TargetError
+from lockstep.errors import Code, Difference, LockstepError, TargetError
 from lockstep.launch.outcome import Outcome, coverage
 from lockstep.log.store import RunReader, open_store
 from lockstep.session.report import Coverage
@@ -78,20 +79,23 @@ def replay(
     speed: float = 0.0,
     stdout: int | None = None,
     stderr: int | None = None,
+    trust: bool = False,
     debug: bool = False,
 ) -> Replayed:
     """Replays a run once, in a process of its own, and compares how it ended.
 
     command  run this instead of the recorded command, in the present working directory
     speed    pace of streams: 0 at once, 1 as recorded, 10 ten times faster
+    trust    run the recorded command also where the recording came from elsewhere
     stdout   file descriptor for the command's stdout, stderr likewise; None leaves ours
 
-    Raises StoreError, and TargetError (LS401, LS402, LS403) where nothing could be run; KeyboardInterrupt
-    where a signal ended the command early.
+    Raises StoreError, LS302 where that trust is needed, and TargetError (LS401, LS402, LS403) where nothing could be
+    run; KeyboardInterrupt where a signal ended the command early.
     """
     opened = open_store(store)
     try:
-        told = recipe(opened.run(run))
+        reader = opened.run(run)
+        told = recipe(reader)
     finally:
         opened.close()
     words_ = tuple(command) or told.command
@@ -99,6 +103,8 @@ def replay(
         raise TargetError(
             Code.NO_TARGET, f"run {run} was not recorded from a command. Name one: lockstep replay {run} -- CMD"
         )
+    if reader.info.origin and not command and not trust:
+        raise untrusted(run, reader.info.origin, words_)
     with _in_directory("" if command else told.cwd):
         outcome = launch.run(
             words_, "replay", store, run, speed=speed, hash_seed=told.hash_seed or None, images=told.image,
@@ -111,6 +117,15 @@ def replay(
     if outcome.fault:
         raise TargetError(Code.BAD_TARGET, f"the replay could not begin: {outcome.fault.splitlines()[-1]}")
     return _judge(run, words_, told, outcome)
+
+
+def untrusted(run: str, origin: str, command: Sequence[str]) -> LockstepError:
+    """Somebody else's recording names a command of their choice: to run it is not theirs to decide."""
+    return LockstepError(
+        Code.UNTRUSTED,
+        f"run {run} came from {origin}, and its command was not run: {shlex.join(command)}. If you trust it: "
+        "--trust. To run your own program instead: -- CMD",
+    )
 
 
 def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -> Replayed:

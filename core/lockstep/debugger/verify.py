@@ -8,27 +8,45 @@ import msgspec
 
 from lockstep.debugger.replay import Replayed, replay
 from lockstep.errors import Difference
+from lockstep.log import seal
 from lockstep.log.store import open_store
+from lockstep.log.verify import Trust
 from lockstep.log.verify import verify as chain_verify
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What the chain says. `open_end`: the recording has no end, so a missing tail would not show."""
+    """What the chain and its seals say. `open_end`: the recording has no end, so a missing tail would not show.
+    `trust`: what is known of who wrote it; `key`: the id of the key it is sealed with; `sealed`: (process, events)
+    of each stream; `ours`: the id of the key here; `recorded_as`: its first name, where it has another now."""
 
     run: str
     events: int
     open_end: bool
+    trust: Trust
+    key: str
+    ours: str
+    sealed: tuple[tuple[str, int], ...]
+    recorded_as: str
     problems: tuple[str, ...]
+
+    @property
+    def authentic(self) -> bool:
+        """Whether all of it, to its end, is what the owner of the key recorded."""
+        return self.trust is Trust.AUTHENTIC and not self.open_end
 
 
 class Verified(msgspec.Struct, frozen=True):
     """`identical`: the record is consistent and all `times` replays were the same run with one digest.
+    `authentic`: it is sealed to its end with the key that is here; `trust` and `key`: see `Checked`.
     `replays`: how many were made; the first that differed ended it. `digests`: the different ones seen."""
 
     run: str
     identical: bool
     consistent: bool
     open_end: bool
+    authentic: bool
+    trust: Trust
+    key: str
     events: int
     problems: tuple[str, ...]
     times: int
@@ -40,18 +58,30 @@ class Verified(msgspec.Struct, frozen=True):
 
 
 def check(store: str, run: str) -> Checked:
-    """Checks the chain of a run: that what is stored is what was recorded."""
+    """Checks the chain and the seals of a run: that what is stored is what was recorded."""
+    key = seal.given()
     with open_store(store) as opened:
-        found = chain_verify(opened.run(run))
-    return Checked(run, found.events, found.open_end, tuple(str(problem) for problem in found.problems))
+        reader = opened.run(run)
+        found = chain_verify(reader, key)
+    return Checked(
+        run=run,
+        events=found.events,
+        open_end=found.open_end,
+        trust=found.trust,
+        key=found.key,
+        ours=key.id if key is not None else "",
+        sealed=tuple((stream.process, stream.events) for stream in reader.streams),
+        recorded_as=found.recorded_as if found.recorded_as != run else "",
+        problems=tuple(str(problem) for problem in found.problems),
+    )
 
 
 def repeat(
-    store: str, run: str, command: Sequence[str], times: int, output: int, *, debug: bool = False
+    store: str, run: str, command: Sequence[str], times: int, output: int, *, trust: bool = False, debug: bool = False
 ) -> Iterator[Replayed]:
     """Replays up to `times` times, each in a process of its own whose output goes to descriptor `output`."""
     for _ in range(times):
-        done = replay(store, run, command, stdout=output, stderr=output, debug=debug)
+        done = replay(store, run, command, stdout=output, stderr=output, trust=trust, debug=debug)
         yield done
         if not done.identical:
             return
@@ -66,6 +96,9 @@ def judge(checked: Checked, done: Sequence[Replayed], times: int) -> Verified:
         identical=same,
         consistent=not checked.problems,
         open_end=checked.open_end,
+        authentic=checked.authentic,
+        trust=checked.trust,
+        key=checked.key,
         events=checked.events,
         problems=checked.problems,
         times=times,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lockstep.launch.inherit import BARE, Ours
+from lockstep.log import place
 
 BOOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "boot")
 
@@ -55,7 +56,9 @@ def environment(
         "LOCKSTEP_DEBUG": "1" if debug else "",
         BARE: "",
     }
-    return Ours(BOOT, values).dress(here)
+    # The key of the seals is for us and for our like in children, not for the program to see.
+    keys = {name: here[name] for name in (place.KEY, place.KEY_FILE) if name in here}
+    return Ours(BOOT, values | keys).dress({name: value for name, value in here.items() if name not in keys})
 
 
 ADDR_NO_RANDOMIZE = 0x0040000  # linux/personality.h

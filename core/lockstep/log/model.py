@@ -86,7 +86,8 @@ class StreamInfo(msgspec.Struct, frozen=True):
 
 
 class RunInfo(msgspec.Struct, frozen=True):
-    """One row of `lockstep runs`. `size` in bytes as stored, `started` in ns since the epoch."""
+    """One row of `lockstep runs`. `size` in bytes as stored, `started` in ns since the epoch. `origin`: the tape that
+    it came from, whose maker is unknown; empty for what was recorded here."""
 
     id: int
     name: str
@@ -96,3 +97,4 @@ class RunInfo(msgspec.Struct, frozen=True):
     size: int
     incomplete: int  # faults of ours while recording; 0 when none
     streams: tuple[StreamInfo, ...]
+    origin: str = ""

@@ -1,4 +1,5 @@
-"""Where the store is, when nobody says so. Light, because a recording asks before its program starts."""
+"""Where the store is, when nobody says so, and the variables that speak of it. Light, because a recording asks
+before its program starts."""
 
 from __future__ import annotations
 
@@ -6,6 +7,10 @@ import os
 
 DIRECTORY = ".lockstep"
 FILE = "store.db"
+
+# Variables that name the key of the seals, see `lockstep.log.seal`.
+KEY = "LOCKSTEP_KEY"
+KEY_FILE = "LOCKSTEP_KEY_FILE"
 
 
 def locate(given: str | None = None) -> str:

@@ -24,6 +24,7 @@ import msgspec
 from lockstep.errors import Code, StoreError
 from lockstep.log import place
 from lockstep.log.model import Event, RunInfo, RunState, StreamInfo, Value
+from lockstep.log.seal import Seal
 
 # The one key of a body that stands in for a value which could not be stored: {UNSTORABLE: why}.
 UNSTORABLE = "lockstep.unstorable"
@@ -54,14 +55,26 @@ class Row(msgspec.Struct, frozen=True):
     blobs: tuple[bytes, ...]
 
 
+class Unreadable(msgspec.Struct, frozen=True):
+    """A stretch of a stream that cannot be read: number of its first event and of events, as far as known."""
+
+    first: int
+    count: int
+    error: StoreError
+
+
 class StreamEnd(msgspec.Struct, frozen=True):
-    """What a stream's own record says. `state` GROWING: not closed, and the other fields mean nothing."""
+    """What a stream's own record says. `state` GROWING: not closed, and events, steps and head mean nothing.
+    `number`: the state as it is stored and sealed."""
 
     base: bytes
     state: RunState
+    number: int
     events: int
     steps: int
+    faults: int
     head: bytes
+    seal: Seal | None
 
 
 class Appender(Protocol):
@@ -111,8 +124,8 @@ class RunReader(Protocol):
         """The body of one event: a fresh value. Raises AddressError LS206 beyond the end."""
         ...
 
-    def rows(self, stream: int) -> Iterator[Row | StoreError]:
-        """The stream as it is stored; an error stands for a row that cannot be read."""
+    def rows(self, stream: int) -> Iterator[Row | Unreadable]:
+        """The stream as it is stored."""
         ...
 
     def end(self, stream: int) -> StreamEnd: ...

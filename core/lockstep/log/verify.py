@@ -1,22 +1,33 @@
-"""Shows that a stored run is what was recorded: chain, counts, order, references and end of each stream.
+"""Shows that a stored run is what was recorded: chain, counts, order, references, end and seal of each stream.
 
 Everything is recomputed from what is stored and compared with every stored total, so that a change is
-found wherever it was made, and named with its place. An unkeyed chain shows consistency: who can write the
-file and knows the format can make a new consistent one.
+found wherever it was made, and named with its place. A chain without a seal shows consistency: who can write the
+file and knows the format can make a new consistent one. With the key, a seal shows who wrote it.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 
 import msgspec
 
 from lockstep.errors import StoreError
-from lockstep.log import chain
+from lockstep.log import chain, roll, seal
 from lockstep.log.model import Event, Kind, RunState, StreamInfo
 from lockstep.log.steps import StepCount
-from lockstep.log.store import Row, RunReader, StreamEnd
+from lockstep.log.store import Row, RunReader, StreamEnd, Unreadable
 from lockstep.log.unpack import Coder
+
+
+class Trust(enum.StrEnum):
+    """What is known of who wrote a run."""
+
+    UNKEYED = "not keyed"  # nobody sealed it
+    UNCHECKED = "not checked"  # it is sealed, and there is no key here to check that
+    OTHER_KEY = "another key"  # it is sealed with a key that is not the one here
+    AUTHENTIC = "authentic"  # all of it is sealed with the key that is here
+    FORGED = "not authentic"  # it is not what the owner of the key sealed
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -24,6 +35,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     process  the stream's process, "" where the run or file as a whole is meant
     first    number (seq) of the first event concerned, last that of the last; -1 where none is
+    step     the step in which the first of them belongs; -1 where that is not known
     """
 
     run: str
@@ -31,43 +43,82 @@ class Problem(msgspec.Struct, frozen=True):
     first: int
     last: int
     what: str
+    step: int = -1
 
     def __str__(self) -> str:
+        place = f"{self.run}:{self.step}" if self.step >= 0 else self.run
         if not self.process:
-            return f"{self.run}: {self.what}"
+            return f"{place}: {self.what}"
         if self.first < 0:
-            return f"{self.run}, process {self.process}: {self.what}"
-        events = f"event {self.first}" if self.first == self.last else f"events {self.first} to {self.last}"
-        return f"{self.run}, process {self.process}, {events}: {self.what}"
+            return f"{place}, process {self.process}: {self.what}"
+        events = f"event {self.first}" if self.first >= self.last else f"events {self.first} to {self.last}"
+        return f"{place}, process {self.process}, {events}: {self.what}"
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """`consistent`: no problem. `open_end`: some stream has no end (interrupted or growing), so a missing tail
-    would not show. `head`: of the first stream, hex; `events`: checked in all streams."""
+    """What a run shows.
+
+    consistent   no problem was found
+    open_end     some stream has no end (interrupted or growing), so a missing tail would not show
+    trust        see there; `key`: the id of the key that it is sealed with, "" for none
+    recorded_as  the name that it was recorded under, "" if that is not known
+    events       checked in all streams; `head`: that of the first stream, hex
+    """
 
     run: str
     consistent: bool
     open_end: bool
+    trust: Trust
+    key: str
+    recorded_as: str
     events: int
     head: str
     problems: tuple[Problem, ...]
 
 
-def verify(reader: RunReader) -> Verified:
-    """Checks a run. Reads all of it once; damage is reported, not raised."""
+def verify(reader: RunReader, key: seal.Key | None = None) -> Verified:
+    """Checks a run, with a key also who wrote it. Reads all of it once; damage is reported, not raised."""
     name = reader.info.name
     problems = [Problem(name, "", -1, -1, f"the store's file: {line}") for line in _file(reader)]
-    checked = [_Check(reader, stream) for stream in reader.streams]
+    meta: object = None
+    try:
+        meta = reader.meta
+    except StoreError as error:
+        problems.append(Problem(name, "", -1, -1, f"the run's header (meta): {error.message}"))
+    known = meta if isinstance(meta, dict) else {}
+    checked = [_Check(reader, stream, key) for stream in reader.streams]
     for check in checked:
         problems += check.problems()
+    sealed = [check.end.seal for check in checked if check.end.seal is not None]
+    if key is not None and any(one.key == key.id for one in sealed):
+        problems += [
+            Problem(name, check.process, -1, -1, "has no seal, where other streams of the run have one")
+            for check in checked
+            if check.end.seal is None
+        ]
+    ended = checked and all(check.end.state is not RunState.GROWING for check in checked)
+    supervised = "command" not in known or any(check.process == roll.LAUNCH for check in checked)
     return Verified(
         run=name,
         consistent=not problems,
-        open_end=not checked or any(check.end.state is RunState.GROWING for check in checked),
+        open_end=not (ended and supervised),
+        trust=_trust(sealed, key, bool(problems)),
+        key=sealed[0].key if sealed else "",
+        recorded_as=str(known.get("run") or ""),
         events=sum(check.events for check in checked),
         head=checked[0].head.hex() if checked else "",
         problems=tuple(problems),
     )
+
+
+def _trust(sealed: list[seal.Seal], key: seal.Key | None, problems: bool) -> Trust:
+    if not sealed:
+        return Trust.UNKEYED
+    if key is None:
+        return Trust.UNCHECKED
+    if all(one.key != key.id for one in sealed):
+        return Trust.OTHER_KEY
+    return Trust.FORGED if problems else Trust.AUTHENTIC
 
 
 def _file(reader: RunReader) -> list[str]:
@@ -80,18 +131,22 @@ def _file(reader: RunReader) -> list[str]:
 class _Check:
     """The check of one stream."""
 
-    def __init__(self, reader: RunReader, stream: StreamInfo) -> None:
+    def __init__(self, reader: RunReader, stream: StreamInfo, key: seal.Key | None) -> None:
         self._reader = reader
         self._stream = stream
+        self._key = key
         self._coder = Coder(_Blobs(reader, stream.id))
         self._count = StepCount()
         self._top = 0
         self._late = 0
         self._blobs = 0
         self._last: Event | None = None
+        self.process = stream.process
         self.end: StreamEnd = reader.end(stream.id)
         self.head = self.end.base
         self.events = 0
+        self._unknown = False  # a row could not be read: what depends on it cannot be judged
+        self._sealed_head = self.head if self.end.seal is not None and not self.end.seal.events else b""
 
     def problems(self) -> Iterator[Problem]:
         started, meta = self._reader.header()
@@ -99,17 +154,25 @@ class _Check:
             yield self._problem(-1, -1, "the run's header (start, meta or process name) was changed")
         try:
             for row in self._reader.rows(self._stream.id):
-                if isinstance(row, StoreError):
-                    yield self._problem(-1, -1, row.message)
+                if isinstance(row, Unreadable):
+                    yield from self._unreadable(row)
                 else:
                     yield from self._row(row)
         except StoreError as error:
-            yield self._problem(self.events, self.events, f"the rest cannot be read: {error.message}")
+            yield self._problem(self.events, self.events, f"this and the rest cannot be read: {error.message}")
         yield from self._ending()
+        yield from self._seal()
+
+    def _unreadable(self, row: Unreadable) -> Iterator[Problem]:
+        last = row.first + max(row.count, 1) - 1
+        yield self._problem(row.first, last, f"cannot be read: {row.error.message}")
+        if row.count and row.first == self.events:
+            self.events = last + 1
+        self._unknown = True
 
     def _row(self, row: Row) -> Iterator[Problem]:
         first, last = row.first, row.first + row.count - 1
-        if first != self.events:
+        if first != self.events and not self._unknown:
             missing = "stored twice" if first < self.events else "missing"
             yield self._problem(min(first, self.events), max(first, self.events) - 1, missing)
         self.events = last + 1
@@ -117,7 +180,7 @@ class _Check:
             yield self._problem(first, last, f"{len(row.events)} events and {len(row.bodies)} bodies are stored")
             self._resume(row)
             return
-        if row.blob != self._blobs:
+        if row.blob != self._blobs and not self._unknown:
             yield self._problem(first, last, f"shared values are numbered from {row.blob} and not {self._blobs}")
         self._blobs = row.blob + len(row.blobs)
         try:
@@ -126,16 +189,19 @@ class _Check:
             yield self._problem(first, last, error.message)
             self._resume(row)
             return
-        if self.head != row.head:
+        if self.head != row.head and not self._unknown:
             yield self._problem(first, last, "content was changed, moved, added or dropped here or just before")
-        elif (row.steps, row.late) != (self._count.steps, self._late):
+        elif (row.steps, row.late) != (self._count.steps, self._late) and not self._unknown:
             yield self._problem(first, last, "stored totals (steps, order) are not those of the events")
         self._resume(row)
 
     def _link(self, row: Row) -> None:
         head = self.head
+        sealed = self.end.seal.events if self.end.seal is not None else -1
         for seq, (event, body) in enumerate(zip(row.events, row.bodies, strict=True), row.first):
             head = chain.link(head, seq, event, self._coder.code(body) if body else b"")
+            if seq + 1 == sealed:
+                self._sealed_head = head
             self._count.feed(event)
             if event.pos < self._top:
                 self._late += 1
@@ -147,11 +213,14 @@ class _Check:
         self.head = row.head
         self._last = row.events[-1] if row.events else None
         self._count.steps, self._late = row.steps, row.late
+        self._unknown = False
 
     def _ending(self) -> Iterator[Problem]:
         finished = self._last is not None and self._last.kind is Kind.FINISH
         end = self.end
         if end.state is RunState.GROWING:
+            if end.number:
+                yield self._problem(-1, -1, f"the stored state {end.number} does not exist")
             return
         if end.events > self.events:
             yield self._problem(self.events, end.events - 1, "missing: the stream was cut short")
@@ -159,9 +228,37 @@ class _Check:
             yield self._problem(-1, -1, "the stored end (events, steps, head) is not that of the events")
         elif not finished or (self._last is not None and self._last.what != end.state.value):
             yield self._problem(-1, -1, f"the run is marked {end.state}, but its last event does not say so")
+        elif self.process == roll.LAUNCH:
+            yield from self._roll()
+
+    def _roll(self) -> Iterator[Problem]:
+        try:
+            body = self._reader.body(self._stream.id, self.events - 1)
+        except StoreError as error:
+            yield self._problem(self.events - 1, self.events - 1, error.message)
+            return
+        if isinstance(body, dict) and roll.STREAMS in body:
+            for process, what in roll.missing(body[roll.STREAMS], self._reader):
+                yield Problem(self._reader.info.name, process, -1, -1, what)
+
+    def _seal(self) -> Iterator[Problem]:
+        made = self.end.seal
+        if made is None:
+            return
+        if made.events > self.events:
+            yield self._problem(self.events, made.events - 1, "missing: they were sealed")
+        elif made.events < self.events:
+            yield self._problem(made.events, self.events - 1, "not sealed: they were added later")
+        elif self._key is not None and made.key == self._key.id and not self._holds(made, self._key):
+            what = "is not what the owner of the key sealed: something was changed, and the chain made anew"
+            yield self._problem(-1, -1, what)
+
+    def _holds(self, made: seal.Seal, key: seal.Key) -> bool:
+        return seal.holds(made, key, self.end.base, self.end.number, self.end.faults, self._sealed_head)
 
     def _problem(self, first: int, last: int, what: str) -> Problem:
-        return Problem(self._reader.info.name, self._stream.process, first, last, what)
+        step = self._count.steps + 1 if first >= 0 else -1
+        return Problem(self._reader.info.name, self._stream.process, first, last, what, step)
 
 
 class _Blobs:

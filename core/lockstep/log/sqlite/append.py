@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from lockstep.errors import Code, LockstepError, StoreError
-from lockstep.log import chain, columns
+from lockstep.log import chain, columns, seal
 from lockstep.log.model import Event, RunState
 from lockstep.log.pack import Packer
 from lockstep.log.sqlite import liveness, schema
@@ -47,8 +47,11 @@ class SqliteAppender:
         base: bytes,
         lock: liveness.Lock | None,
         fault: Fault | None,
+        key: seal.Key | None = None,
     ) -> None:
         self.stream = stream
+        self._base = base
+        self._key = key
         self._connection = connection
         self._path = path
         self._lock = lock
@@ -102,6 +105,9 @@ class SqliteAppender:
                         self._head,
                         self.stream,
                     ),
+                )
+                self._seal(
+                    connection, schema.STATES[state.value] if state is not None else 0, max(self._faults, faults)
                 )
             self._checkpoint()
         finally:
@@ -178,6 +184,7 @@ class SqliteAppender:
                 connection.executemany("INSERT INTO big VALUES (?,?)", leaves)
             if self._faults != self._faults_stored:
                 connection.execute("UPDATE stream SET faults=? WHERE id=?", (self._faults, self.stream))
+            self._seal(connection, 0, self._faults)
         self._faults_stored = self._faults
         self._bigs.clear()
         self._folded_size += leaves_size
@@ -193,6 +200,10 @@ class SqliteAppender:
             self._first_blob += len(self._blobs)
             self._events, self._bodies, self._blobs = [], [], []
             self._bytes = self._rows_events = self._rows_blobs = self._rows_size = 0
+
+    def _seal(self, connection: sqlite3.Connection, state: int, faults: int) -> None:
+        if self._key is not None:
+            put_seal(connection, self.stream, seal.make(self._key, self._base, state, self._next, faults, self._head))
 
     def _look_after_file(self) -> None:
         try:
@@ -232,6 +243,15 @@ class SqliteAppender:
     def _report(self, where: str, error: BaseException) -> None:
         if self._fault is not None:
             self._fault(where, error)
+
+
+def put_seal(connection: sqlite3.Connection, stream: int, made: seal.Seal) -> None:
+    """Puts the seal of a stream in the place of the one before."""
+    connection.execute(
+        "INSERT INTO seal (stream, key, events, mac) VALUES (?,?,?,?)"
+        " ON CONFLICT (stream) DO UPDATE SET key=excluded.key, events=excluded.events, mac=excluded.mac",
+        (stream, made.key, made.events, made.mac),
+    )
 
 
 def _bodiless(event: Event) -> Event:

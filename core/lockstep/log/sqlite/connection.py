@@ -13,6 +13,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
 from lockstep.errors import Code, LockstepError, StoreError
@@ -36,15 +37,14 @@ _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 def connect(path: str, mode: str) -> sqlite3.Connection:
     """A connection: mode `ro`, `rw` or `rwc`. Raises StoreError."""
-    where = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    if os.sep == "\\":
-        where = "/" + where.replace("\\", "/")
     try:
         connection = sqlite3.connect(
-            f"file:{where}?mode={mode}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+            uri(path, mode), uri=True, timeout=0, isolation_level=None, check_same_thread=False
         )
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)
     except sqlite3.Error as error:
         raise as_store_error(error, path) from error
     try:
@@ -57,17 +57,45 @@ def connect(path: str, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def query(connection: sqlite3.Connection, path: str, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-    """All rows of one question, which is one short read transaction. Raises StoreError."""
+def uri(path: str, mode: str) -> str:
+    """SQLite's name for a file, opened in that mode (a query string after `mode=`)."""
+    where = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    if os.sep == "\\":
+        where = "/" + where.replace("\\", "/")
+    return f"file:{where}?mode={mode}"
+
+
+def query(
+    connection: sqlite3.Connection, path: str, sql: str, values: Sequence[Any] = (), shape: str = ""
+) -> list[Any]:
+    """All rows of one question, which is one short read transaction. Raises StoreError.
+
+    shape  what the columns must be, a letter each: i a number from 0 on, t text, b bytes. A forged file may hold
+           anything anywhere, also in tables that call themselves STRICT
+    """
     deadline = untapped.monotonic() + PATIENCE
     while True:
         try:
-            return connection.execute(sql, values).fetchall()
+            rows = connection.execute(sql, values).fetchall()
+            if shape and not all(map(_fits, rows, repeat(shape))):
+                raise StoreError(
+                    Code.DAMAGED, f"the store is damaged (a value of another type than its column's): {path}"
+                )
+            return rows
         except sqlite3.Error as error:
             # A reader only waits while another process recovers the file after a crash.
             if not _is_busy(error) or untapped.monotonic() > deadline:
                 raise as_store_error(error, path) from error
         _pause()
+
+
+_TYPES = {"i": int, "t": str, "b": bytes}
+
+
+def _fits(row: Sequence[Any], shape: str) -> bool:
+    return tuple(map(type, row)) == tuple(map(_TYPES.get, shape)) and not any(
+        kind == "i" and value < 0 for kind, value in zip(shape, row, strict=True)
+    )
 
 
 @contextmanager
@@ -114,11 +142,13 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def as_store_error(error: sqlite3.Error, path: str) -> LockstepError:
-    """What SQLite's error means to the user."""
+    """What SQLite's error means to the user, and what to do."""
+    whole = getattr(error, "sqlite_errorcode", None)
     code = _code(error)
     if code == sqlite3.SQLITE_NOTADB:
         return StoreError(Code.NOT_A_STORE, f"not a Lockstep store: {path}")
-    if code == sqlite3.SQLITE_CORRUPT or isinstance(error, sqlite3.DataError):
+    strange = (whole is None and "decode" in str(error)) or (code == sqlite3.SQLITE_ERROR and "no such" in str(error))
+    if code in _DAMAGE or strange or isinstance(error, sqlite3.DataError):
         return StoreError(Code.DAMAGED, f"the store is damaged ({error}): {path}")
     if code == sqlite3.SQLITE_CANTOPEN and not os.path.exists(path):
         return StoreError(Code.NOT_A_STORE, f"no such store: {path}")
@@ -126,4 +156,25 @@ def as_store_error(error: sqlite3.Error, path: str) -> LockstepError:
         return StoreError(
             Code.UNWRITABLE, f"another process has held the store's lock for too long (stopped in a debugger?): {path}"
         )
+    if code == sqlite3.SQLITE_FULL or whole in _NO_ROOM:
+        return StoreError(
+            Code.UNWRITABLE,
+            f"no room to write ({error}): {path}. The disk is full, or files may not grow so large (ulimit -f). "
+            "Free some, for instance with lockstep gc; what was committed is safe",
+        )
+    if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and not os.access(path, os.W_OK)):
+        return StoreError(
+            Code.UNWRITABLE,
+            f"no permission to write ({error}): {path}. To read it, copy the file and the one that ends in -wal "
+            "to a place of yours; to record, name another store with --store or LOCKSTEP_STORE",
+        )
     return StoreError(Code.UNWRITABLE, f"cannot use the store ({error}): {path}")
+
+
+_DAMAGE = frozenset({
+    sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_INTERRUPT,
+})  # fmt: skip
+_NO_ROOM = frozenset({
+    sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE, sqlite3.SQLITE_IOERR_SHMSIZE,
+})  # fmt: skip

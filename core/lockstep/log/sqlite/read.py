@@ -15,12 +15,13 @@ import msgspec
 from lockstep.errors import AddressError, Code, StoreError
 from lockstep.log import untapped
 from lockstep.log.model import Event, RunInfo, RunState, StreamInfo, Value
+from lockstep.log.seal import Seal
 from lockstep.log.sqlite import rows, schema
-from lockstep.log.store import Row, StreamEnd
+from lockstep.log.store import Row, StreamEnd, Unreadable
 from lockstep.log.unpack import Expander, damaged
 
-# One question, all its rows.
-type Ask = Callable[[str, Sequence[Any]], list[Any]]
+# One question, all its rows, whose columns have the types of the shape (see `connection.query`).
+type Ask = Callable[[str, Sequence[Any], str], list[Any]]
 
 _CACHE_BYTES = 16 << 20
 _AT_ONCE = 16  # rows a listing reads in one transaction
@@ -54,6 +55,7 @@ class SqliteRun:
                     schema.last_key(stream),
                     _AT_ONCE,
                 ),
+                "iib",
             )
             before = seq
             for key, count, cols in found:
@@ -80,14 +82,24 @@ class SqliteRun:
     def body(self, stream: int, seq: int) -> Value:
         return self._source(stream).value(seq)
 
-    def rows(self, stream: int) -> Iterator[Row | StoreError]:
+    def rows(self, stream: int) -> Iterator[Row | Unreadable]:
         after = schema.first_key(stream) - 1
         while True:
-            found = self._ask(
-                "SELECT id, count, steps, size, late, blob, head, cols, body FROM segment"
-                " WHERE id > ? AND id <= ? ORDER BY id LIMIT 1",
-                (after, schema.last_key(stream)),
-            )
+            try:
+                found = self._ask(
+                    "SELECT id, count, steps, size, late, blob, head, cols, body FROM segment"
+                    " WHERE id > ? AND id <= ? ORDER BY id LIMIT 1",
+                    (after, schema.last_key(stream)),
+                    "iiiiiibbb",
+                )
+            except StoreError as error:
+                # Where it lies is known if its key can be read; from there on the next row is looked for.
+                key = self._next_key(stream, after)
+                if key is None:
+                    raise
+                yield Unreadable(schema.number(key), 0, error)
+                after = key
+                continue
             if not found:
                 return
             key, count, steps, size, late, blob, head, cols, body = found[0]
@@ -98,14 +110,26 @@ class SqliteRun:
                 events = rows.events(cols)
                 yield Row(first, count, steps, size, late, blob, head, tuple(events), tuple(bodies), tuple(blobs))
             except StoreError as error:
-                yield StoreError(error.code, f"{error.message} (events from {first}, {count} of them)")
+                yield Unreadable(first, count, error)
+
+    def _next_key(self, stream: int, after: int) -> int | None:
+        found = self._ask(
+            "SELECT id FROM segment WHERE id > ? AND id <= ? ORDER BY id LIMIT 1",
+            (after, schema.last_key(stream)),
+            "i",
+        )
+        return found[0][0] if found else None
 
     def end(self, stream: int) -> StreamEnd:
-        found = self._ask("SELECT base, state, events, steps, head FROM stream WHERE id=?", (stream,))
+        found = self._ask("SELECT base, state, events, steps, faults, head FROM stream WHERE id=?", (stream,), "biiiib")
         if not found:
             raise AddressError(Code.NO_ADDRESS, f"run {self.info.name} has no stream {stream}")
-        base, state, events, steps, head = found[0]
-        return StreamEnd(base, STATES.get(state, RunState.GROWING), events, steps, head)
+        base, number, events, steps, faults, head = found[0]
+        sealed = self._ask("SELECT key, events, mac FROM seal WHERE stream=?", (stream,), "tib")
+        return StreamEnd(
+            base, STATES.get(number, RunState.GROWING), number, events, steps, faults, head,
+            Seal(*sealed[0]) if sealed else None,
+        )  # fmt: skip
 
     def blob(self, stream: int, number: int) -> bytes:
         return self._source(stream).blob(number)
@@ -117,6 +141,7 @@ class SqliteRun:
         last = self._ask(
             "SELECT late FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
             (schema.first_key(stream), schema.last_key(stream)),
+            "i",
         )
         if last and last[0][0]:
             return None
@@ -126,7 +151,7 @@ class SqliteRun:
         return self._started, self._meta
 
     def check_file(self) -> list[str]:
-        return [str(line) for (line,) in self._ask("PRAGMA quick_check", ()) if line != "ok"]
+        return [str(line) for (line,) in self._ask("PRAGMA quick_check", (), "t") if line != "ok"]
 
     def _source(self, stream: int) -> _Stream:
         source = self._sources.get(stream)
@@ -182,7 +207,7 @@ class _Stream:
             return blob
 
     def big(self, number: int) -> bytes:
-        found = self._ask("SELECT data FROM big WHERE id=?", (schema.first_key(self._stream) | number,))
+        found = self._ask("SELECT data FROM big WHERE id=?", (schema.first_key(self._stream) | number,), "b")
         if not found:
             raise damaged(f"leaf {number} of stream {self._stream} in {self._run} is missing")
         return rows.expand_leaf(found[0][0])
@@ -224,6 +249,7 @@ class _Stream:
             found = self._ask(
                 f"SELECT id, count, {column} FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
                 (schema.first_key(self._stream), schema.first_key(self._stream) | middle),
+                "iii",
             )
             if not found:
                 raise damaged(f"events are missing before number {middle} of stream {self._stream} in {self._run}")
@@ -238,6 +264,7 @@ class _Stream:
         found = self._ask(
             "SELECT id, count FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
             (schema.first_key(self._stream), schema.last_key(self._stream)),
+            "ii",
         )
         return schema.number(found[0][0]) + found[0][1] if found else 0
 
@@ -245,6 +272,7 @@ class _Stream:
         found = self._ask(
             "SELECT id, count FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
             (schema.first_key(self._stream), schema.first_key(self._stream) | seq),
+            "ii",
         )
         if not found or schema.number(found[0][0]) + found[0][1] <= seq:
             raise AddressError(Code.NO_ADDRESS, f"run {self._run} has no event {seq} in stream {self._stream}")
@@ -252,11 +280,11 @@ class _Stream:
         return key
 
     def _load(self, key: int) -> None:
-        found = self._ask("SELECT blob, body FROM segment WHERE id=?", (key,))
+        found = self._ask("SELECT blob, body FROM segment WHERE id=?", (key,), "ib")
         if not found:
             # Folded between two questions: the row that now holds these events begins earlier.
             key = self._row_key(schema.number(key))
-            found = self._ask("SELECT blob, body FROM segment WHERE id=?", (key,))
+            found = self._ask("SELECT blob, body FROM segment WHERE id=?", (key,), "ib")
         first_blob, body = found[0]
         bodies, blobs = rows.body(body)
         size = sum(map(len, bodies)) + sum(map(len, blobs))

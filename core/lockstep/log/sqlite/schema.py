@@ -12,8 +12,9 @@ FORMAT = 1
 # Columns that listing and seeking need stand before the payloads: SQLite reads no further than it is asked.
 TABLES = (
     """CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID""",
+    # origin: the file that it was imported from; empty for what was recorded here
     """CREATE TABLE run (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, started INTEGER NOT NULL,
- meta BLOB NOT NULL) STRICT""",
+ origin TEXT NOT NULL, meta BLOB NOT NULL) STRICT""",
     # parent, stream, seq: where a fork left its parent; NULL for main
     """CREATE TABLE branch (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, name TEXT NOT NULL, parent INTEGER,
  stream INTEGER, seq INTEGER, UNIQUE (run, name)) STRICT""",
@@ -26,8 +27,28 @@ TABLES = (
  size INTEGER NOT NULL, late INTEGER NOT NULL, blob INTEGER NOT NULL, head BLOB NOT NULL,
  cols BLOB NOT NULL, body BLOB NOT NULL) STRICT""",
     """CREATE TABLE big (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT""",
+    # of a keyed stream, up to its last commit; see lockstep.log.seal
+    """CREATE TABLE seal (stream INTEGER PRIMARY KEY, key TEXT NOT NULL, events INTEGER NOT NULL,
+ mac BLOB NOT NULL) STRICT""",
     """CREATE INDEX stream_branch ON stream (branch)""",
 )
+
+
+def _listed(statements: tuple[str, ...]) -> frozenset[tuple[str, str, str, str | None]]:
+    """What sqlite_schema holds after these statements."""
+    found: list[tuple[str, str, str, str | None]] = []
+    for sql in statements:
+        kind, name = sql.split(maxsplit=3)[1:3]
+        table = sql.split(" ON ", 1)[1].split()[0] if kind == "INDEX" else name
+        found.append((kind.lower(), name, table, sql))
+        # A key that is not the row's number, and each UNIQUE, has an index of its own.
+        keys = sql.count("UNIQUE") + (" TEXT PRIMARY KEY" in sql and "WITHOUT ROWID" not in sql)
+        found += [("index", f"sqlite_autoindex_{name}_{number + 1}", name, None) for number in range(keys)]
+    return frozenset(found)
+
+
+# The schemas that are read, word for word: that of a store and that of a tape.
+KNOWN = (_listed(TABLES),)
 
 STATES = {"complete": 1, "failed": 2}
 

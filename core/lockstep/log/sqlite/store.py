@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from lockstep.errors import Code, StoreError
-from lockstep.log import chain, untapped
+from lockstep.log import chain, seal, untapped
 from lockstep.log.model import RunInfo, RunState, StreamInfo, Value
 from lockstep.log.pack import encode_plain
-from lockstep.log.sqlite import liveness, schema
-from lockstep.log.sqlite.append import SqliteAppender
+from lockstep.log.sqlite import liveness, schema, stranger
+from lockstep.log.sqlite.append import SqliteAppender, put_seal
 from lockstep.log.sqlite.connection import connect, query, transaction
 from lockstep.log.sqlite.read import STATES, SqliteRun
 from lockstep.log.store import Fault
@@ -23,13 +23,17 @@ _MAX_NAME = 200
 # Connections that a forked child inherited: closing them there is forbidden as much as using them.
 _abandoned: list[sqlite3.Connection] = []
 
+# Device and inode of the stores that this process has opened: those it must not read by itself.
+_opened: set[tuple[int, int]] = set()
+
 
 class SqliteStore:
     """A store in one SQLite file. See `lockstep.log.store.Store`."""
 
-    def __init__(self, path: str, reader: sqlite3.Connection | None) -> None:
+    def __init__(self, path: str, reader: sqlite3.Connection | None, *, tape: bool = False) -> None:
         self.path = path
         self._reader = reader
+        self._tape = tape
         self._process = os.getpid()
         self._lock = untapped.allocate_lock()
 
@@ -40,38 +44,47 @@ class SqliteStore:
             raise StoreError(Code.NOT_A_STORE, f"no such store: {path}")
         if create and not _is_filled(path):
             _make(path)
-        reader = connect(path, "ro")
+        tape = not create and _identity(path) not in _opened and stranger.is_tape(path)
+        reader = _connect(path, tape=tape)
         try:
-            _check(reader, path)
+            check(reader, path, stranger_=tape)
         except BaseException:
             reader.close()
             raise
+        if not tape:
+            _opened.add(_identity(path))
         if create:
             # A recording asks nothing of its store; a connection left open would warn when it is collected.
             reader.close()
             return cls(path, None)
-        return cls(path, reader)
+        return cls(path, reader, tape=tape)
 
     def create_run(self, name: str, meta: Value) -> RunInfo:
-        _check_name(name)
-        packed = encode_plain(meta)
+        check_name(name)
+        self._must_be_ours()
+        seal.given()  # before anything is made: a key of no use is refused
         started = untapped.time_ns()
         connection = connect(self.path, "rw")
         try:
             with transaction(connection, self.path):
-                name = _free_name(connection, name)
+                name = free_name(connection, name)
+                # In what the chain covers: a run that is renamed, or imported under another name, says so.
+                packed = encode_plain({**meta, "run": name} if isinstance(meta, dict) else meta)
                 run = connection.execute(
-                    "INSERT INTO run (name, started, meta) VALUES (?,?,?) RETURNING id", (name, started, packed)
+                    "INSERT INTO run (name, started, origin, meta) VALUES (?,?,'',?) RETURNING id",
+                    (name, started, packed),
                 ).fetchone()[0]
                 connection.execute("INSERT INTO branch (run, name) VALUES (?,?)", (run, MAIN))
                 live = connection.execute("SELECT id FROM stream WHERE state=0").fetchall()
                 liveness.sweep(self.path, {str(stream) for (stream,) in live if self._is_live(stream)})
         finally:
             connection.close()
-        return RunInfo(run, name, RunState.GROWING, started, 0, len(packed), 0, ())
+        return RunInfo(run, name, RunState.GROWING, started, 0, len(packed), 0, (), "")
 
     def stream(self, run: RunInfo | str, process: str, fault: Fault | None = None) -> SqliteAppender:
         name = run if isinstance(run, str) else run.name
+        self._must_be_ours()
+        key = seal.given()
         connection = connect(self.path, "rw")
         lock = None
         try:
@@ -90,9 +103,11 @@ class SqliteStore:
                     " VALUES (?,?,?,0,0,0,0,0,?) RETURNING id",
                     (branch, process, base, base),
                 ).fetchone()[0]
+                if key is not None:
+                    put_seal(connection, stream, seal.make(key, base, 0, 0, 0, base))
                 # Before the commit: nobody may see the stream while its lock is free.
                 lock = self._take_lock(stream)
-            return SqliteAppender(connection, self.path, stream, base, lock, fault)
+            return SqliteAppender(connection, self.path, stream, base, lock, fault, key)
         except BaseException:
             connection.close()
             if lock is not None:
@@ -100,11 +115,15 @@ class SqliteStore:
             raise
 
     def runs(self) -> list[RunInfo]:
-        found = self._ask("SELECT id, name, started, length(meta) FROM run ORDER BY started DESC, id DESC")
+        found = self._ask(
+            "SELECT id, name, started, origin, length(meta) FROM run ORDER BY started DESC, id DESC", (), "ititi"
+        )
         return [self._info(*row) for row in found]
 
     def run(self, name: str) -> SqliteRun:
-        found = self._ask("SELECT id, name, started, length(meta), meta FROM run WHERE name=?", (name,))
+        found = self._ask(
+            "SELECT id, name, started, origin, length(meta), meta FROM run WHERE name=?", (name,), "ititib"
+        )
         if not found:
             raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}. See: lockstep runs")
         *row, meta = found[0]
@@ -115,6 +134,7 @@ class SqliteStore:
         return bool(self._ask("SELECT 1 FROM run WHERE name=?", (name,)))
 
     def delete_run(self, name: str) -> None:
+        self._must_be_ours()
         info = self.run(name).info
         if info.state is RunState.GROWING:
             raise StoreError(Code.UNWRITABLE, f"run {name} is being written and cannot be deleted")
@@ -143,7 +163,14 @@ class SqliteStore:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _info(self, run: int, name: str, started: int, size: int) -> RunInfo:
+    def _must_be_ours(self) -> None:
+        if self._tape:
+            raise StoreError(
+                Code.UNWRITABLE,
+                f"a tape is not written to: {self.path}. Take it over with: lockstep import {self.path}",
+            )
+
+    def _info(self, run: int, name: str, started: int, origin: str, size: int) -> RunInfo:
         streams = []
         live = False
         main: RunState | None = None
@@ -152,6 +179,7 @@ class SqliteStore:
             "SELECT stream.id, process, state, events, steps, size, faults FROM branch"
             " JOIN stream ON stream.branch=branch.id WHERE run=? ORDER BY stream.id",
             (run,),
+            "itiiiii",
         ):
             if state == 0:
                 events, count, stored = self._so_far(stream)
@@ -163,12 +191,15 @@ class SqliteStore:
             size += stored
             faults += failed
         whole = RunState.GROWING if live else main or RunState.INTERRUPTED
-        return RunInfo(run, name, whole, started, steps, size, faults, tuple(streams))
+        if self._tape:
+            origin = origin or self.path
+        return RunInfo(run, name, whole, started, steps, size, faults, tuple(streams), origin)
 
     def _so_far(self, stream: int) -> tuple[int, int, int]:
         found = self._ask(
             "SELECT id, count, steps, size FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
             (schema.first_key(stream), schema.last_key(stream)),
+            "iiii",
         )
         if not found:
             return 0, 0, 0
@@ -176,7 +207,7 @@ class SqliteStore:
         return schema.number(key) + count, steps, size
 
     def _is_live(self, stream: int) -> bool:
-        return liveness.is_held(self.path, str(stream))
+        return not self._tape and liveness.is_held(self.path, str(stream))
 
     def _take_lock(self, stream: int) -> liveness.Lock | None:
         try:
@@ -184,15 +215,15 @@ class SqliteStore:
         except OSError as error:
             raise StoreError(Code.UNWRITABLE, f"cannot lock a stream of {self.path}: {error}") from error
 
-    def _ask(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    def _ask(self, sql: str, values: Sequence[Any] = (), shape: str = "") -> list[Any]:
         with self._lock:
             if self._process != os.getpid():
                 if self._reader is not None:
                     _abandoned.append(self._reader)
                 self._reader, self._process = None, os.getpid()
             if self._reader is None:
-                self._reader = connect(self.path, "ro")
-            return query(self._reader, self.path, sql, values)
+                self._reader = _connect(self.path, tape=self._tape)
+            return query(self._reader, self.path, sql, values, shape)
 
 
 def _is_filled(path: str) -> bool:
@@ -220,7 +251,18 @@ def _make(path: str) -> None:
         connection.close()
 
 
-def _check(connection: sqlite3.Connection, path: str) -> None:
+def _connect(path: str, *, tape: bool) -> sqlite3.Connection:
+    return stranger.connect(path) if tape else connect(path, "ro")
+
+
+def _identity(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def check(connection: sqlite3.Connection, path: str, *, stranger_: bool = False) -> None:
+    """Refuses what is no store of this format, or holds more than one does. Of a stranger's file the structure
+    is checked too, and nothing else than reading is possible afterwards. Raises StoreError."""
     if query(connection, path, "PRAGMA application_id")[0][0] != schema.APPLICATION_ID:
         raise StoreError(Code.NOT_A_STORE, f"not a Lockstep store: {path}")
     version = query(connection, path, "PRAGMA user_version")[0][0]
@@ -230,13 +272,26 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
             f"store is newer than this lockstep (format {version}, known up to {schema.FORMAT}): {path}. "
             "Upgrade with pip install -U lockstep-replay",
         )
-    tables = {name for (name,) in query(connection, path, "SELECT name FROM sqlite_schema WHERE type='table'")}
-    missing = {"store", "run", "branch", "stream", "segment", "big"} - tables
-    if version < schema.FORMAT or missing:
-        raise StoreError(Code.DAMAGED, f"the store lacks {', '.join(sorted(missing)) or 'its format'}: {path}")
+    found = query(connection, path, "SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    if version < schema.FORMAT or frozenset(found) not in schema.KNOWN:
+        raise StoreError(Code.DAMAGED, f"the tables are not those of a Lockstep store ({_odd(found)}): {path}")
+    if stranger_:
+        lines = [line for (line,) in query(connection, path, "PRAGMA quick_check(3)") if line != "ok"]
+        if lines:
+            raise StoreError(Code.DAMAGED, f"the file is damaged: {'; '.join(map(str, lines))}: {path}")
+        stranger.shut(connection)
 
 
-def _check_name(name: str) -> None:
+def _odd(found: list[tuple[Any, ...]]) -> str:
+    expected = {(kind, name) for kind, name, _, _ in schema.KNOWN[0]}
+    there = {(str(kind), str(name)) for kind, name, *_ in found}
+    lacking = [f"no {kind} {name}" for kind, name in sorted(expected - there)]
+    extra = [f"a {kind} {name[:40]}" for kind, name in sorted(there - expected)]
+    return ", ".join((lacking + extra)[:3]) or "made in another way"
+
+
+def check_name(name: str) -> None:
+    """Raises StoreError LS205 for what cannot be a run's name."""
     if not name or len(name) > _MAX_NAME or not name.isprintable() or set(name) & set("@:"):
         raise StoreError(
             Code.NO_RUN,
@@ -245,7 +300,8 @@ def _check_name(name: str) -> None:
         )
 
 
-def _free_name(connection: sqlite3.Connection, name: str) -> str:
+def free_name(connection: sqlite3.Connection, name: str) -> str:
+    """The name, with a number where it is taken."""
     if not connection.execute("SELECT 1 FROM run WHERE name=?", (name,)).fetchone():
         return name
     # "." follows "-" in the order of texts, so this range is the names that begin with "name-".
