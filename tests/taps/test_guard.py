@@ -17,7 +17,7 @@ def _listening() -> tuple[socket.socket, Any]:
     return server, server.getsockname()
 
 
-def test_a_process_and_a_socket_of_the_program_are_named(session: Any) -> None:
+def test_a_socket_of_the_program_is_named_and_a_recorded_process_is_not(session: Any) -> None:
     server, address = _listening()
     with server:
 
@@ -27,7 +27,6 @@ def test_a_process_and_a_socket_of_the_program_are_named(session: Any) -> None:
 
         report = session.record(program)
     assert {(item.source, item.detail.partition(" (")[0]) for item in report.coverage} == {
-        ("process", "true"),
         ("socket", f"127.0.0.1:{address[1]}"),
     }
 

@@ -15,6 +15,11 @@ from typing import Any
 BARE = "LOCKSTEP_BARE"
 SEPARATOR = "\x1f"
 PATH = "PYTHONPATH"
+LANE = "LOCKSTEP_LANE"
+IMAGE = "LOCKSTEP_IMAGE"
+
+# Of this process, None where it was not launched: for the taps that start processes.
+here: Ours | None = None
 
 
 class Ours:
@@ -47,9 +52,19 @@ class Ours:
     def get(self, name: str) -> str:
         return self.values.get(name, "")
 
-    def dress(self, env: Mapping[Any, Any]) -> dict[Any, Any]:
-        """A copy of an environment (str or bytes, as `os.execve` takes it) with our variables in it."""
+    def set(self, name: str, value: str) -> None:
+        """Changes one for this process's children, also for those that inherit the C environment."""
+        self.values[name] = value
+        os.putenv(name, value)
+
+    def dress(self, env: Mapping[Any, Any], lane: str | None = None) -> dict[Any, Any]:
+        """A copy of an environment (str or bytes, as `os.execve` takes it) with our variables in it.
+
+        lane  that of the process which will get it, as its parent named it; "" for one that belongs to an
+              effect, and is not to be followed. None: the same process goes on in another image
+        """
         dressed = dict(env)
+        values = self.values if lane is None else {**self.values, LANE: lane, IMAGE: "0"}
         bare = []
         for name in self.values:
             if name == BARE:
@@ -58,7 +73,7 @@ class Ours:
             key: str | bytes = os.fsencode(name) if os.fsencode(name) in dressed else name
             given = dressed.get(key)
             bare.append(name if given is None else f"{name}={os.fsdecode(given)}")
-            dressed[key] = self._front(os.fsdecode(given or "")) if name == PATH else self.values[name]
+            dressed[key] = self._front(os.fsdecode(given or "")) if name == PATH else values[name]
         dressed[BARE] = SEPARATOR.join(bare)
         return dressed
 

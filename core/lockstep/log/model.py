@@ -22,12 +22,14 @@ class Kind(enum.IntEnum):
     LANE = 2  # a lane began. name: the lane; lane: its parent; what: the strand (lane of its thread)
     BEGIN = 3  # an effect was asked for. what: its kind (model, tool, http, …), name, key: match key, of: enclosing
     #            effect's pos or 0; body: {"request": …, "site": "file:line in function", "reads": {source: count}}
-    PART = 4  # a piece of an outcome reached the program (response head, chunk). of: its BEGIN; body: the piece
+    PART = 4  # a piece of an outcome reached the program (response head, chunk). of: its BEGIN; body: the piece;
+    #           what: which of a process's pipes brought it
     END = (
         5  # an effect ended. of: its BEGIN; what: a `Status`; key: digest of its outcome; body: value or encoded error
     )
     CAUSE = 6  # something outside moved the program. what: timer, sleep, wake, or a wait or poll that gave up (wait,
-    #            acquire, join, alive, unset), close; name: its number in the lane
+    #            acquire, join, alive, unset), close, or what became of an operation on a process (ready, unread,
+    #            unwritten, running, overdue, …); name: its number in the lane
     READS = 7  # clock reads, batched. what: source; body: {"first": index, "values": packed deltas}
     LOCK = 8  # a lock went to another strand. name: the lock; lane: that strand; what: the strand before it,
     #           of: how often that one had taken it in a row

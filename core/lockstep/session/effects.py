@@ -168,25 +168,28 @@ class LiveCall:
     def program(self) -> _Within:
         return _Within(self._parent)
 
-    def part(self, value: Value) -> None:
+    def part(self, value: Value, channel: str = "", lane: Lane | None = None) -> None:
+        """`channel` names one of several streams of the outcome; `lane` the strand that took this piece of it, where
+        that need not be the one that asked: it was not suspended for it."""
         if self._ended or not self.pos:
             return
         session = self.session
-        pos, tick = session.position(), self._tick()
+        pos, tick = session.position(), self._tick() if lane is None else -1
         try:
             value = session.secrets.hide(value)
             if self._handed is not None:
                 self._handed.add(value)
-            session.emit(Kind.PART, self.lane.name, pos, of=self.pos, tick=tick, body=value, hidden=True)
+            name = (lane or self.lane).name
+            session.emit(Kind.PART, name, pos, what=channel, of=self.pos, tick=tick, body=value, hidden=True)
         except Exception as error:
             session.fault(f"part of {self._kind} {self.name}", error)
 
-    def end(self, status: str, value: Any = None) -> None:
+    def end(self, status: str, value: Any = None, lane: Lane | None = None) -> None:
         if self._ended or not self.pos:
             return
         self._ended = True
         session = self.session
-        pos, tick = session.position(), self._tick()
+        pos, tick = session.position(), self._tick() if lane is None else -1
         try:
             body: Value = value if status in (Status.OK, Status.CLOSED) else None
             if status == Status.ERROR:
@@ -198,9 +201,8 @@ class LiveCall:
                 key = self._handed.digest()
             if status == Status.CANCELLED:
                 body = session.secrets.hide(exceptions.scope_message(value))
-            session.emit(
-                Kind.END, self.lane.name, pos, what=status, of=self.pos, tick=tick, key=key, body=body, hidden=True
-            )  # fmt: skip
+            name = (lane or self.lane).name
+            session.emit(Kind.END, name, pos, what=status, of=self.pos, tick=tick, key=key, body=body, hidden=True)
         except Exception as error:
             session.fault(f"end of {self._kind} {self.name}", error)
 
@@ -298,6 +300,18 @@ class ServedCall:
             await suspend.until(self, slot, cancelled, ticks, told)
         return self._hand(seq, event)
 
+    def hand(self, piece: tuple[int, Any, Slot | None]) -> Piece:
+        """One of the recorded pieces, when its turn comes: for an outcome that several strands take, each its own.
+        Divergence, Cut."""
+        seq, event, slot = piece
+        gate = self.session.gate
+        if slot is not None:
+            self._wait(slot, perform=False)
+        handed = self._hand(seq, event)  # before another strand may take the next
+        if slot is not None:
+            gate.perform(slot)
+        return handed
+
     def _never(self) -> Piece:
         # The recording has nothing more of this answer, and no end of it either.
         if not self.session.interrupted and self.lane.strand is self.session.root and self._index:
@@ -344,10 +358,10 @@ class ServedCall:
             self._closed = True
             self._handed.end(status, value)
 
-    def _wait(self, slot: Slot | None) -> None:
+    def _wait(self, slot: Slot | None, perform: bool = True) -> None:
         if slot is None:
             return
         try:
-            self.session.gate.wait(slot)
+            self.session.gate.wait(slot, perform)
         except Stopped:
             self.session.raise_latched()

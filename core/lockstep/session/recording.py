@@ -101,6 +101,14 @@ class Recording(Session):
         except Exception as error:
             self.fault("output", error)
 
+    def feed(self, lane: Lane, channel: str, data: bytes) -> None:
+        try:
+            hidden: Any = self.secrets.hide(data)
+            self._channel(lane, channel).write(hidden)
+            self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, body=hidden, hidden=True)
+        except Exception as error:
+            self.fault(f"{channel} of a process", error)
+
     def _channel(self, lane: Lane, channel: str) -> Printed:
         found = self._printed.get((lane.name, channel))
         if found is None:

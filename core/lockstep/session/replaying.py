@@ -228,6 +228,19 @@ class Replaying(Session):
                 expected=differs[0], actual=differs[1],
             )  # fmt: skip
 
+    def feed(self, lane: Lane, channel: str, data: bytes) -> None:
+        hidden: Any = self.secrets.hide(data)
+        differs = self._channel(lane, channel).write(hidden)
+        if differs is not None:
+            self.diverge(
+                Code.OUTPUT, f"the process is given another {channel} than recorded", lane=lane, kind="process",
+                name=lane.name.rpartition("/")[2], expected=differs[0], actual=differs[1],
+            )  # fmt: skip
+
+    def unfed(self, lane: Lane, channel: str) -> str | None:
+        """What was recorded to be given next to the process that runs as `lane`, None if nothing."""
+        return self._channel(lane, channel).left()
+
     def _channel(self, lane: Lane, channel: str) -> Printed:
         found = self._printed.get((lane.name, channel))
         if found is None:

@@ -98,6 +98,10 @@ class Session:
         """The program printed `data`."""
         raise NotImplementedError
 
+    def feed(self, lane: Lane, channel: str, data: bytes) -> None:
+        """The program gave `data` to a process that runs as `lane`. Replay: Divergence where that is not recorded."""
+        raise NotImplementedError
+
     def _print_whole(self, channel: str, lane: Lane, data: str | bytes) -> None:
         found = self._whole.get(channel)
         if found is None:

@@ -141,7 +141,8 @@ class Tape:
             loose = owner.slot is None or event.what == Status.CLOSED
             owner.pieces.append((seq, event, None if loose else self._slot(seq, event, ordered)))
         elif kind is Kind.CAUSE:
-            lane = "" if event.what == "wake" else event.lane  # a wake-up is named by the lane that sent it
+            # A wake-up is named by the lane that sent it, readiness by what is ready.
+            lane = "" if event.what in ("wake", "ready") else event.lane
             self.causes[(lane, event.what, event.name)] = self._slot(seq, event, ordered)
         elif kind is Kind.READS and event.name:
             self.lane(event.lane).looks.setdefault((event.what, event.name), []).append((event.of, seq))

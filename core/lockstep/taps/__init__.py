@@ -14,7 +14,9 @@ from typing import Any
 from lockstep.log.model import Value
 
 # In the order of starting; stopped in reverse. Threads and loops first: they name the lanes.
-TAPS = ("threads", "loops", "collector", "clock", "entropy", "http", "output", "stdin", "guard", "files")
+TAPS = (
+    "threads", "loops", "collector", "clock", "entropy", "http", "output", "stdin", "processes", "guard", "files",
+)  # fmt: skip
 
 
 def install() -> None:

@@ -26,6 +26,14 @@ class Wake(events.Handle):
     slot: Slot | None
 
 
+class Ready(events.Handle):
+    """The callback of a descriptor that belongs to a recorded process: when it runs is a cause."""
+
+    __slots__ = ("slot", "source")
+    source: Any
+    slot: Slot | None
+
+
 class Task(tasks.Task):  # type: ignore[type-arg]
     """Hashes by its lane, so that a set of tasks iterates alike in every process."""
 

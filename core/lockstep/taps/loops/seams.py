@@ -21,7 +21,7 @@ from lockstep.session import current, lanes, reads
 from lockstep.session import ticks as positions
 from lockstep.session.lanes import COLLECTING, INSIDE, LANE, Sent
 from lockstep.session.ticks import Ticks
-from lockstep.taps.loops.handles import Future, Task, Timer, Wake
+from lockstep.taps.loops.handles import Future, Ready, Task, Timer, Wake
 
 _Base: Any = base_events.BaseEventLoop
 _Handle: Any = events.Handle
@@ -77,6 +77,8 @@ def run(self: Any) -> None:
                 session.cause(lanes.own(), "wake", self.name, here.count)  # type: ignore[union-attr]
         elif self.slot is not None and not session.stopped:  # type: ignore[union-attr]
             session.gate.perform(self.slot)  # type: ignore[union-attr]
+    elif kind is Ready:
+        self.source.runs(self, session, here)
     elif self._context.get(INSIDE) is None and self._context.get(COLLECTING) is None:
         here.count += 1
     outer, here.running = here.running, True

@@ -1,0 +1,228 @@
+"""One started process: the effect, as the seams around it see it. One kind records, the other is served.
+
+Several strands may each take a part of what a process gives (one reads its output, one its errors, one waits for
+its end), so each piece is recorded in the lane of the strand that took it, and handed out to that strand again.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+from collections import deque
+from typing import Any, NoReturn
+
+from lockstep.errors import Code
+from lockstep.log import untapped
+from lockstep.log.model import Kind, Status, Value
+from lockstep.session import current, lanes
+from lockstep.session.lanes import Lane
+from lockstep.taps.processes.files import Written
+
+_waitpid = os.waitpid  # before the taps
+
+STDIN = "stdin"
+_LOOK = 0.0005  # seconds between two looks at what another strand does
+
+
+class Process:
+    """What both kinds share.
+
+    lane   of the process: its name is what a Python that is followed records under
+    pid    the system's, of the real process or of what stands in its place
+    files  the files that its output goes to
+    """
+
+    live: bool
+
+    def __init__(self, session: Any, call: Any, lane: Lane, files: list[Written]) -> None:
+        self.session = session
+        self.call = call
+        self.lane = lane
+        self.pid = 0
+        self.files = files
+        self.signalled = False
+        self.sources: dict[str, Any] = {}  # of its readiness, by name (`lockstep.taps.processes.loops`)
+
+    @property
+    def name(self) -> str:
+        return self.lane.name
+
+    def on(self) -> bool:
+        """Whether the session that it belongs to is the present one, and this is not the garbage collector's doing."""
+        return current.session is self.session and lanes.COLLECTING.get() is None
+
+    def number(self, what: str) -> str:
+        """The name of the running strand's next operation of that kind on this process."""
+        return f"{self.name}#{lanes.lane().ordinal(f'{what} {self.name}')}"
+
+
+class Live(Process):
+    """One that runs, and is recorded."""
+
+    live = True
+
+    def __init__(self, session: Any, call: Any, lane: Lane, files: list[Written]) -> None:
+        super().__init__(session, call, lane, files)
+        self._lock = _thread.RLock()  # what is handed out is digested in the order in which it is recorded
+        self._over = False
+
+    def part(self, channel: str, data: bytes) -> None:
+        """A piece of its output reached the running strand now; b"" is the end."""
+        with self._lock:
+            self.call.part(data, channel, lanes.lane())
+
+    def fed(self, data: bytes) -> None:
+        """The program wrote this to its stdin."""
+        self.session.feed(self.lane, STDIN, data)
+
+    def cause(self, what: str, name: str, body: Value = None) -> None:
+        """Something else came of an operation on it."""
+        self.session.cause(lanes.lane(), what, name, body=body)
+
+    def ended(self, status: int) -> None:
+        """The running strand has learned that it ended, before any other."""
+        with self._lock:
+            if self._over:
+                return
+            self._over = True
+            lane = lanes.lane()
+            try:
+                for written in self.files:
+                    for piece in written.take():
+                        self.call.part(piece, written.channel, lane)
+            except OSError as error:
+                self.session.fault(f"file that {self.call.name} wrote", error)
+            self.call.end(Status.OK, {"status": os.waitstatus_to_exitcode(status)}, lane)
+
+
+class Served(Process):
+    """One that is recorded. `followed`: it runs for real and replays its own stream."""
+
+    live = False
+
+    def __init__(self, session: Any, call: Any, lane: Lane, files: list[Written], followed: bool) -> None:
+        super().__init__(session, call, lane, files)
+        self.followed = followed
+        self._parts: dict[tuple[str, str], deque[Any]] = {}
+        self._end: Any = None
+        for piece in call.recorded.pieces:
+            event = piece[1]
+            if event.kind is Kind.PART:
+                self._parts.setdefault((event.what, event.lane), deque()).append(piece)
+            else:
+                self._end = piece
+        self._reaped: int | None = None
+
+    def cause(self, what: str, name: str) -> tuple[bool, Value]:
+        """Whether something else came of this operation, and what: when its turn comes."""
+        session = self.session
+        if session.stopped:
+            session.raise_latched()
+        slot = session.cause(lanes.lane(), what, name)
+        if slot is None:
+            return False, None
+        session.wait(slot)
+        return True, session.tape.body(slot.seq)
+
+    def at(self, what: str, name: str) -> int | None:
+        """The place of something else that came of the running strand's operation of that name, if it did."""
+        slot = self.session.cause(lanes.lane(), what, name)
+        return None if slot is None else slot.index
+
+    def coming(self, what: str) -> int | None:
+        """The place of what came of the running strand's next operation of that kind, None if nothing did."""
+        number = lanes.lane().counts.get(f"{what} {self.name}", 0) + 1
+        return self.at(what, f"{self.name}#{number}")
+
+    def due(self, channels: tuple[str, ...]) -> tuple[int, str] | None:
+        """Place and channel of the next piece for the running strand."""
+        lane = lanes.lane().name
+        found = [
+            (parts[0][2].index, channel)
+            for channel in channels
+            if (parts := self._parts.get((channel, lane))) and parts[0][2] is not None
+        ]
+        return min(found, default=None)
+
+    def next(self, channel: str) -> bytes:
+        """The next piece of its output for the running strand, b"" at the end."""
+        if self.session.stopped:
+            self.session.raise_latched()
+        parts = self._parts.get((channel, lanes.lane().name))
+        if not parts:
+            self.nothing(f"{channel} of {self.call.name}")
+        data: bytes = self.call.hand(parts.popleft()).value
+        return data
+
+    def fed(self, data: bytes) -> None:
+        """The program writes this to its stdin."""
+        if self.session.stopped:
+            self.session.raise_latched()
+        self.session.feed(self.lane, STDIN, data)
+
+    def unfed(self) -> str | None:
+        """What the recorded program wrote to its stdin next, None if nothing."""
+        left: str | None = self.session.unfed(self.lane, STDIN)
+        return left
+
+    def ended(self) -> int:
+        """Its exit status, where the running strand learned it, or after the one that did."""
+        session, gate = self.session, self.session.gate
+        if session.stopped:
+            session.raise_latched()
+        if self._end is None:
+            self.nothing(f"the end of {self.call.name}")
+        _, event, slot = self._end
+        if not gate.done(slot):
+            if event.lane == lanes.lane().name:
+                return self._hand_end()
+            while not gate.done(slot) and not session.stopped:
+                with session.standstill.blocking():
+                    untapped.sleep(_LOOK)
+            if session.stopped:
+                session.raise_latched()
+        status: int = session.tape.body(self._end[0])["status"]
+        return status
+
+    def _hand_end(self) -> int:
+        found = self._reap()
+        for written in self.files:
+            written.put(self._rest(written.channel), self.followed, self._differs)
+        status: int = self.call.hand(self._end).value["status"]
+        if self.followed and found != status and not self.signalled:
+            self._differs("another exit status than recorded", str(status), str(found))
+        return status
+
+    def _rest(self, channel: str) -> bytes:
+        parts = self._parts.get((channel, lanes.lane().name), deque())
+        pieces = []
+        while parts:
+            pieces.append(self.call.hand(parts.popleft()).value)
+        return b"".join(pieces)
+
+    def _reap(self) -> int:
+        """Takes the status of the real process, which is over or about to be."""
+        if self._reaped is None:
+            try:
+                with self.session.standstill.blocking():
+                    _, status = _waitpid(self.pid, 0)
+                self._reaped = os.waitstatus_to_exitcode(status)
+            except ChildProcessError:
+                self._reaped = 0  # SIGCHLD is ignored: nobody is told
+        return self._reaped
+
+    def differs(self, reason: str, expected: str, actual: str) -> NoReturn:
+        """What the followed process does is not what was recorded of it."""
+        self._differs(reason, expected, actual)
+
+    def _differs(self, reason: str, expected: str, actual: str) -> NoReturn:
+        self.session.diverge(Code.OUTPUT, reason, call=self.call, expected=expected, actual=actual)
+        raise AssertionError("unreachable")
+
+    def nothing(self, what: str) -> NoReturn:
+        """The record has nothing more of this for the running strand."""
+        session, lane = self.session, lanes.lane()
+        if session.interrupted or lane.strand is not session.root:
+            session.never(lane, what)
+        session.diverge(Code.PAST_END, f"the recorded program did not take this ({what})", call=self.call)
+        raise AssertionError("unreachable")

@@ -1,0 +1,109 @@
+"""What a program asks for when it starts a process: as data, and as what must match in a replay.
+
+What differs from machine to machine and says nothing of the program is written as what it stands for: the
+running interpreter, and a variable's value where it is built from the parent's (`/venv/bin:$PATH`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep.log.model import Value
+
+PYTHON = "{python}"
+_SHORT = 4  # characters of a variable's value that are found in another one by chance
+_STANDARD = 2  # the highest descriptor that every process has
+
+
+def name(given: Mapping[str, Any]) -> str:
+    """The program's base name; the shell's where a shell is asked to find it."""
+    if given.get("shell"):
+        return "sh"
+    words = argv(given.get("args"))
+    first = given.get("executable") or (words[0] if words else "")
+    first = _text(first)
+    return "python" if first == sys.executable else os.path.basename(first) or "program"
+
+
+def argv(args: Any) -> list[str]:
+    if isinstance(args, (str, bytes, os.PathLike)):
+        return [_text(args)]
+    return [_text(word) for word in args]
+
+
+def asked(given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Value]:
+    """What is recorded of `Popen`'s arguments. `environ`: the parent's own variables."""
+    words = argv(given.get("args"))
+    found: dict[str, Value] = {"argv": list(words)}
+    if given.get("shell"):
+        found = {"shell": words[0] if len(words) == 1 else list(words)}
+    if given.get("executable") is not None:
+        found["executable"] = _text(given["executable"])
+    if given.get("cwd") is not None:
+        found["cwd"] = _text(given["cwd"])
+    changed = environment(given.get("env"), environ)
+    if changed:
+        found["env"] = changed
+    for stream in ("stdin", "stdout", "stderr"):
+        kind = handle(given.get(stream))
+        if kind != "inherited":
+            found[stream] = kind
+    return found
+
+
+def key(request: Mapping[str, Value]) -> dict[str, Value]:
+    """What must match of it."""
+    found = dict(request)
+    words = request.get("argv")
+    if isinstance(words, list):
+        found["argv"] = [PYTHON if word == sys.executable else word for word in words]
+    if request.get("executable") == sys.executable:
+        found["executable"] = PYTHON
+    return found
+
+
+def environment(env: Any, environ: Mapping[str, str]) -> dict[str, Value]:
+    """The variables that were set or changed for the process. What was left out is not among them: a program that
+    names all that it wants leaves out whatever else this machine has."""
+    if env is None:
+        return {}
+    found: dict[str, Value] = {}
+    for raw, value in env.items():
+        variable, text = _text(raw), _text(value)
+        own = environ.get(variable)
+        if own == text:
+            continue
+        if own is not None and len(own) >= _SHORT:
+            text = text.replace(own, f"${variable}")
+        found[variable] = text
+    return found
+
+
+def handle(stream: Any) -> str:
+    """What a process gets as one of its three streams. See `foreign`."""
+    if stream is None:
+        return "inherited"
+    if stream is subprocess.PIPE or stream == subprocess.PIPE:
+        return "pipe"
+    if stream == subprocess.DEVNULL:
+        return "null"
+    if stream == subprocess.STDOUT:
+        return "stdout"
+    try:
+        fd = stream if isinstance(stream, int) else stream.fileno()
+        mode = os.fstat(fd).st_mode
+    except (OSError, ValueError, AttributeError):
+        return "unknown"
+    # Whether the parent's own streams are terminals or files is no matter of the program's.
+    return "inherited" if fd <= _STANDARD else "file" if stat.S_ISREG(mode) else "descriptor"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return os.fsdecode(value)
+    return str(value)
