@@ -2,6 +2,7 @@
 
     with lockstep.record("refund") as session: ...      # or @lockstep.record("refund") on a function
     lockstep.replay("refund", target).identical
+    lockstep.diff("refund", "refund-2").first           # what two runs did differently
     @lockstep.tool                                      # any function as an effect
     lockstep.step("triaged", state)                     # a named step
 
@@ -14,17 +15,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lockstep.debugger.diff import Diff, diff
     from lockstep.errors import Divergence, LockstepError
     from lockstep.inprocess import Replay, areplay, record, replay
     from lockstep.tools import step, tool
 
-__all__ = ["Divergence", "LockstepError", "Replay", "areplay", "record", "replay", "step", "tool"]
+__all__ = ["Diff", "Divergence", "LockstepError", "Replay", "areplay", "diff", "record", "replay", "step", "tool"]
 
 _HOMES = {
+    "Diff": "debugger.diff",
     "Divergence": "errors",
     "LockstepError": "errors",
     "Replay": "inprocess",
     "areplay": "inprocess",
+    "diff": "debugger.diff",
     "record": "inprocess",
     "replay": "inprocess",
     "step": "tools",

@@ -165,3 +165,32 @@ def show(
     from lockstep.cli import reading
 
     reading.show(address, store=store, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep diff refund refund-2      lockstep diff refund:7 refund-2:9 --json")
+def diff(
+    context: typer.Context,
+    first: Annotated[str, typer.Argument(metavar="A", help="A run, or a step of one: refund, refund:7.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="What to compare it with.")],
+    store: Store = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Count also ids, times and headers that never agree.")] = False,
+    times: Annotated[
+        bool, typer.Option("--times", help="Compare also how long calls took, and in how many pieces.")
+    ] = False,
+    reads: Annotated[
+        bool, typer.Option("--reads", help="Compare also what was read of clocks, random sources, …")
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List all differences.")] = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="List so many; 20 by default.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what two runs did differently. 0: nothing; 1: something."""
+    from lockstep.cli import diffing
+
+    diffing.diff(
+        first, second, store=store, exact=exact, times=times, reads=reads, limit=limit, everything=everything,
+        as_json=as_json, debug=debug or context.obj,
+    )  # fmt: skip

@@ -6,7 +6,7 @@ Pure reading; nothing stored is executed. Credentials in headers are never shown
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -59,7 +59,12 @@ def name(timeline: Timeline, effect: Effect) -> str:
     return messages.read(request).model or effect.name
 
 
-def effect_class(effect: Effect, request: Value) -> str:
+class _Kind(Protocol):
+    @property
+    def kind(self) -> str: ...
+
+
+def effect_class(effect: _Kind, request: Value) -> str:
     """What the effect may do: as its declaration says, else by kind and HTTP method."""
     declared = request.get("class") if isinstance(request, dict) else None
     if declared in ("inference", "read", "mutating", "unknown"):
@@ -82,7 +87,7 @@ def read(timeline: Timeline, effect: Effect) -> Call:
         got = answer(timeline.parts(effect))
         if effect.kind == MODEL:
             conversation = messages.read(request, _plain(got))
-        shown: Any = _message(conversation) if conversation is not None else None
+        shown: Any = message(conversation) if conversation is not None else None
         shown = shown or (_exchange(got) if got.status is not None else None)
     else:
         shown = _with_parts(list(timeline.parts(effect)), outcome if status is not Status.ERROR else None)
@@ -133,7 +138,8 @@ def _plain(got: Answer) -> Value:
     return {"status": got.status, "headers": [[key, value] for key, value in got.headers], "body": got.body}
 
 
-def _message(conversation: messages.Conversation) -> Any:
+def message(conversation: messages.Conversation) -> Any:
+    """What a model said, in the shape in which it can be edited; None where it said nothing."""
     said = conversation.answer
     if said is None:
         return None
@@ -153,7 +159,7 @@ def _json_or_text(text: str) -> Any:
 
 def _exchange(got: Answer) -> Any:
     raw, _ = bodies.plain(got.body, got.header("content-encoding"))
-    return {"status": got.status, "headers": _headers(got.headers), "body": body(raw)}
+    return {"status": got.status, "headers": headers(got.headers), "body": body(raw)}
 
 
 def body(raw: bytes) -> Any:
@@ -173,18 +179,19 @@ def _request(request: Value) -> Any:
     if not isinstance(request, dict) or "method" not in request or "url" not in request:
         return request
     shown: dict[str, Any] = dict(request)
-    headers = request.get("headers")
-    pairs = [(bodies.text(pair[0]), bodies.text(pair[1])) for pair in headers] if isinstance(headers, list) else []  # type: ignore[index]
+    given = request.get("headers")
+    pairs = [(bodies.text(pair[0]), bodies.text(pair[1])) for pair in given] if isinstance(given, list) else []  # type: ignore[index]
     raw = request.get("body")
     if isinstance(raw, bytes):
         encoding = next((value for key, value in pairs if key.lower() == "content-encoding"), "")
         shown["body"] = body(bodies.plain(raw, encoding)[0])
-    if isinstance(headers, list):
-        shown["headers"] = _headers(pairs)
+    if isinstance(given, list):
+        shown["headers"] = headers(pairs)
     return shown
 
 
-def _headers(pairs: Any) -> list[list[str]]:
+def headers(pairs: Any) -> list[list[str]]:
+    """Headers as they may be shown."""
     return [[key, HIDDEN if key.lower() in _HIDDEN else value] for key, value in pairs]
 
 

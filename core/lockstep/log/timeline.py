@@ -8,7 +8,7 @@ which it completed and is numbered lane by lane: `7.1`, its nested calls `7.1/1`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -100,7 +100,16 @@ class Timeline:
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """All steps, from the input to the end. Reads all heads."""
-        return tuple(_assemble(self.reader.heads(self.stream.id)))
+        return tuple(self.walk())
+
+    def walk(self, seen: Callable[[int, Event], None] | None = None) -> Iterator[Step]:
+        """The steps one by one, from the input to the end: of a run that is read this way, only what is kept of
+        it takes memory. `seen` is told of each event with its number, before the step that it closes."""
+        heads = self.reader.heads(self.stream.id)
+        if self.reader.find_step(self.stream.id, 1) is None:
+            # Threads that wrote at once may be stored slightly out of order.
+            heads = iter(sorted(heads, key=lambda pair: pair[1].pos))
+        return _assemble(heads if seen is None else _told(heads, seen))
 
     def step(self, number: int) -> Step:
         """One step, found by index where it can be. Raises AddressError LS206."""
@@ -249,15 +258,18 @@ class _Draft:
         return Effect(number, self.seq, self.begin, tuple(self.parts), self.end_seq, self.end, children)
 
 
+def _told(heads: Iterable[tuple[int, Event]], seen: Callable[[int, Event], None]) -> Iterator[tuple[int, Event]]:
+    for seq, event in heads:
+        seen(seq, event)
+        yield seq, event
+
+
 def _assemble(events: Iterable[tuple[int, Event]], since: int | None = None, closed: int = 0) -> Iterator[Step]:
-    """Steps from events. With `since` the events are in the order of positions and may begin anywhere: steps are
-    closed from that number on, after `closed` others. Without, they are all events of a stream."""
+    """Steps from events, in the order of positions. With `since` they may begin anywhere: steps are closed from that
+    number on, after `closed` others. Without, they are all events of a stream."""
     drafts: dict[int, _Draft] = {}
     done: list[_Draft] = []
     number = closed
-    if since is None:
-        # Threads that wrote at once may be stored slightly out of order.
-        events = sorted(events, key=lambda pair: pair[1].pos)
     opened = closed > 0
     last = (-1, 0)
     for seq, event in events:
