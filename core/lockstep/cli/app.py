@@ -194,3 +194,68 @@ def diff(
         first, second, store=store, exact=exact, times=times, reads=reads, limit=limit, everything=everything,
         as_json=as_json, debug=debug or context.obj,
     )  # fmt: skip
+
+
+@app.command(
+    epilog="Example: lockstep export refund --output refund.tape      lockstep export refund --output r.jsonl.zst"
+)
+def export(
+    context: typer.Context,
+    run: Run,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="The file; compressed if it ends in .zst; - is stdout."),
+    ],
+    format_: Annotated[
+        str, typer.Option("--format", metavar="tape|jsonl", help="Else jsonl where the file's name says so, or tape.")
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    store: Store = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write one run to a file: a tape, to be imported elsewhere, or lines of JSON for other tools."""
+    from lockstep.cli import storing
+
+    if format_ not in ("", "tape", "jsonl"):
+        raise typer.BadParameter(f"{format_!r} is not tape or jsonl", param_hint="--format")
+    storing.export(
+        run, store=store, output=output, format_=format_, force=force, as_json=as_json, debug=debug or context.obj
+    )
+
+
+@app.command("import", epilog="Example: lockstep import refund.tape")
+def import_(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A tape, compressed or not.")],
+    store: Store = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Take the run of a tape into the store, if it is whole and unchanged."""
+    from lockstep.cli import storing
+
+    storing.import_(file, store=store, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep rm refund-2 refund-3")
+def rm(
+    context: typer.Context,
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs, as `lockstep runs` names them.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
+    store: Store = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Delete runs from the store."""
+    from lockstep.cli import storing
+
+    storing.rm(runs, store=store, yes=yes, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep gc")
+def gc(context: typer.Context, store: Store = None, as_json: Json = False, debug: Debug = False) -> None:
+    """Give back the room of deleted runs and of writers that died."""
+    from lockstep.cli import storing
+
+    storing.gc(store=store, as_json=as_json, debug=debug or context.obj)

@@ -65,16 +65,20 @@ def is_held(path: str, name: str) -> bool:
         os.close(descriptor)
 
 
-def sweep(path: str, keep: set[str]) -> None:
-    """Removes the files of writers that died. Only inside a write transaction: nobody makes new ones then."""
+def sweep(path: str, keep: set[str]) -> int:
+    """Removes the files of writers that died, and returns how many there were. Only inside a write transaction:
+    nobody makes new ones then."""
+    swept = 0
     try:
         names = os.listdir(folder(path))
     except OSError:
-        return
+        return swept
     for name in names:
         if name not in keep and name != CHECKPOINT and not is_held(path, name):
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder(path), name))
+                swept += 1
+    return swept
 
 
 if sys.platform == "win32":

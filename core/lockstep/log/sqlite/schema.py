@@ -33,6 +33,15 @@ TABLES = (
     """CREATE INDEX stream_branch ON stream (branch)""",
 )
 
+# A tape holds one run and is only read: what a store needs to find one of many would be most of a small tape.
+TAPE = tuple(
+    sql.replace(" NOT NULL UNIQUE", " NOT NULL")
+    .replace(",\n stream INTEGER, seq INTEGER, UNIQUE (run, name)", ", stream INTEGER, seq INTEGER")
+    .replace(",\n", ", ")
+    for sql in TABLES
+    if sql.startswith("CREATE TABLE")
+)
+
 
 def _listed(statements: tuple[str, ...]) -> frozenset[tuple[str, str, str, str | None]]:
     """What sqlite_schema holds after these statements."""
@@ -48,7 +57,7 @@ def _listed(statements: tuple[str, ...]) -> frozenset[tuple[str, str, str, str |
 
 
 # The schemas that are read, word for word: that of a store and that of a tape.
-KNOWN = (_listed(TABLES),)
+KNOWN = (_listed(TABLES), _listed(TAPE))
 
 STATES = {"complete": 1, "failed": 2}
 

@@ -33,7 +33,7 @@ class SqliteStore:
     def __init__(self, path: str, reader: sqlite3.Connection | None, *, tape: bool = False) -> None:
         self.path = path
         self._reader = reader
-        self._tape = tape
+        self.tape = tape
         self._process = os.getpid()
         self._lock = untapped.allocate_lock()
 
@@ -59,11 +59,11 @@ class SqliteStore:
             return cls(path, None)
         return cls(path, reader, tape=tape)
 
-    def create_run(self, name: str, meta: Value) -> RunInfo:
+    def create_run(self, name: str, meta: Value, *, started: int | None = None) -> RunInfo:
         check_name(name)
         self._must_be_ours()
         seal.given()  # before anything is made: a key of no use is refused
-        started = untapped.time_ns()
+        started = untapped.time_ns() if started is None else started
         connection = connect(self.path, "rw")
         try:
             with transaction(connection, self.path):
@@ -115,23 +115,23 @@ class SqliteStore:
             raise
 
     def runs(self) -> list[RunInfo]:
-        found = self._ask(
+        found = self.ask(
             "SELECT id, name, started, origin, length(meta) FROM run ORDER BY started DESC, id DESC", (), "ititi"
         )
         return [self._info(*row) for row in found]
 
     def run(self, name: str) -> SqliteRun:
-        found = self._ask(
+        found = self.ask(
             "SELECT id, name, started, origin, length(meta), meta FROM run WHERE name=?", (name,), "ititib"
         )
         if not found:
             raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}. See: lockstep runs")
         *row, meta = found[0]
         info = self._info(*row)
-        return SqliteRun(self._ask, info, info.started, meta)
+        return SqliteRun(self.ask, info, info.started, meta)
 
     def has_run(self, name: str) -> bool:
-        return bool(self._ask("SELECT 1 FROM run WHERE name=?", (name,)))
+        return bool(self.ask("SELECT 1 FROM run WHERE name=?", (name,)))
 
     def delete_run(self, name: str) -> None:
         self._must_be_ours()
@@ -145,6 +145,7 @@ class SqliteStore:
                     keys = schema.first_key(stream.id), schema.last_key(stream.id)
                     connection.execute("DELETE FROM segment WHERE id BETWEEN ? AND ?", keys)
                     connection.execute("DELETE FROM big WHERE id BETWEEN ? AND ?", keys)
+                    connection.execute("DELETE FROM seal WHERE stream=?", (stream.id,))
                     connection.execute("DELETE FROM stream WHERE id=?", (stream.id,))
                 connection.execute("DELETE FROM branch WHERE run=?", (info.id,))
                 connection.execute("DELETE FROM run WHERE id=?", (info.id,))
@@ -164,7 +165,7 @@ class SqliteStore:
         self.close()
 
     def _must_be_ours(self) -> None:
-        if self._tape:
+        if self.tape:
             raise StoreError(
                 Code.UNWRITABLE,
                 f"a tape is not written to: {self.path}. Take it over with: lockstep import {self.path}",
@@ -175,7 +176,7 @@ class SqliteStore:
         live = False
         main: RunState | None = None
         steps = faults = 0
-        for stream, process, state, events, count, stored, failed in self._ask(
+        for stream, process, state, events, count, stored, failed in self.ask(
             "SELECT stream.id, process, state, events, steps, size, faults FROM branch"
             " JOIN stream ON stream.branch=branch.id WHERE run=? ORDER BY stream.id",
             (run,),
@@ -191,12 +192,12 @@ class SqliteStore:
             size += stored
             faults += failed
         whole = RunState.GROWING if live else main or RunState.INTERRUPTED
-        if self._tape:
+        if self.tape:
             origin = origin or self.path
         return RunInfo(run, name, whole, started, steps, size, faults, tuple(streams), origin)
 
     def _so_far(self, stream: int) -> tuple[int, int, int]:
-        found = self._ask(
+        found = self.ask(
             "SELECT id, count, steps, size FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
             (schema.first_key(stream), schema.last_key(stream)),
             "iiii",
@@ -207,7 +208,7 @@ class SqliteStore:
         return schema.number(key) + count, steps, size
 
     def _is_live(self, stream: int) -> bool:
-        return not self._tape and liveness.is_held(self.path, str(stream))
+        return not self.tape and liveness.is_held(self.path, str(stream))
 
     def _take_lock(self, stream: int) -> liveness.Lock | None:
         try:
@@ -215,14 +216,15 @@ class SqliteStore:
         except OSError as error:
             raise StoreError(Code.UNWRITABLE, f"cannot lock a stream of {self.path}: {error}") from error
 
-    def _ask(self, sql: str, values: Sequence[Any] = (), shape: str = "") -> list[Any]:
+    def ask(self, sql: str, values: Sequence[Any] = (), shape: str = "") -> list[Any]:
+        """All rows of one question, see `connection.query`. Usable from any thread."""
         with self._lock:
             if self._process != os.getpid():
                 if self._reader is not None:
                     _abandoned.append(self._reader)
                 self._reader, self._process = None, os.getpid()
             if self._reader is None:
-                self._reader = _connect(self.path, tape=self._tape)
+                self._reader = _connect(self.path, tape=self.tape)
             return query(self._reader, self.path, sql, values, shape)
 
 

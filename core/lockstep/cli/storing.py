@@ -1,0 +1,94 @@
+"""`lockstep export`, `import`, `rm` and `gc`: what is in the store, taken out, in and away."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from lockstep.cli import failures, terminal
+from lockstep.debugger import words
+from lockstep.debugger.lines import safe
+from lockstep.log import exchange
+from lockstep.log.sqlite import clean
+from lockstep.log.store import locate, open_store
+from lockstep.log.verify import Trust
+
+
+def export(run: str, *, store: str | None, output: str, format_: str, force: bool, as_json: bool, debug: bool) -> None:
+    """Writes a run to a file."""
+    with failures.reported(as_json=as_json, debug=debug):
+        done = exchange.export(locate(store), run, output, format_, force=force)
+        if as_json:
+            if output == exchange.STDOUT:
+                return
+            terminal.emit(done)
+            return
+        what = words.number(done.events, "event")
+        if done.open_end:
+            what += ", open end"
+        if output != exchange.STDOUT:
+            what += f"  {words.size(done.size)}"
+        terminal.say([("● exported ", "good"), (safe(run), "strong"), f"  {done.format}  {what}  {safe(output)}"])
+
+
+def import_(file: str, *, store: str | None, as_json: bool, debug: bool) -> None:
+    """Takes the runs of a tape into the store."""
+    with failures.reported(as_json=as_json, debug=debug):
+        done = exchange.import_tape(locate(store, create=True), file)
+        if as_json:
+            terminal.emit(done)
+            return
+        for one in done:
+            _imported(one)
+
+
+def _imported(one: exchange.Imported) -> None:
+    end = ", open end" if one.open_end else ""
+    state = "authentic" if one.trust is Trust.AUTHENTIC else "consistent"
+    seal = {Trust.UNCHECKED: f", sealed with key {one.key}", Trust.OTHER_KEY: f", sealed with key {one.key}, not yours"}
+    what = f"  {words.number(one.events, 'event')}  {state}{safe(seal.get(one.trust, ''))}{end}"
+    terminal.say([("● imported ", "good"), (safe(one.run), "strong"), what])
+    if one.run != one.recorded_as:
+        terminal.say(f"  {safe(one.recorded_as)} was taken: it is {safe(one.run)} here")
+    name = shlex.quote(one.run)
+    if one.command:
+        terminal.say(f"  its command was recorded elsewhere: {safe(shlex.join(one.command))}")
+        terminal.say(f"  to replay it: lockstep replay {safe(name)} -- CMD, or --trust to run that one")
+    terminal.say(f"  next: lockstep log {safe(name)}")
+
+
+def rm(runs: list[str], *, store: str | None, yes: bool, as_json: bool, debug: bool) -> None:
+    """Deletes runs: all of those named, or none."""
+    with failures.reported(as_json=as_json, debug=debug), open_store(store) as opened:
+        found = [opened.run(name).info for name in dict.fromkeys(runs)]
+        if not yes and sys.stdin.isatty() and not as_json:
+            import typer
+
+            names = ", ".join(safe(info.name) for info in found)
+            if not typer.confirm(f"delete {names}?", err=True):
+                raise SystemExit(failures.NO)
+        for info in found:
+            opened.delete_run(info.name)
+            if not as_json:
+                terminal.say([("● deleted ", "good"), (safe(info.name), "strong"), f"  {words.size(info.size)}"])
+        if as_json:
+            terminal.emit([{"run": info.name, "size": info.size} for info in found])
+        else:
+            terminal.say("  the room is used again by later runs; to give it back: lockstep gc")
+
+
+def gc(*, store: str | None, as_json: bool, debug: bool) -> None:
+    """Gives back room that is not used."""
+    with failures.reported(as_json=as_json, debug=debug):
+        done = clean.clean(locate(store))
+        if as_json:
+            terminal.emit(done)
+            return
+        terminal.say([("● freed ", "good"), (words.size(max(0, done.freed)), "strong"), f"  {safe(done.store)}"])
+        terminal.say(
+            f"  file {words.size(done.before)} → {words.size(done.after)}, "
+            f"write-ahead log {words.size(done.wal_before)} → {words.size(done.wal_after)}, "
+            f"{words.number(done.orphans, 'row')} of no run, {words.number(done.locks, 'lock file')} of dead writers"
+        )
+        if done.busy:
+            terminal.say("  others were using the store: the write-ahead log could not be emptied, try again later")

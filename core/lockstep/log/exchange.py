@@ -1,0 +1,227 @@
+"""Export and import: a run as a file that can be sent to somebody, and such a file as a run of the store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import batched
+from typing import BinaryIO
+
+import msgspec
+import zstandard
+
+from lockstep.errors import Code, StoreError
+from lockstep.log import jsonl, seal
+from lockstep.log.jsonl import Rewrite
+from lockstep.log.model import RunState, Value
+from lockstep.log.sqlite import stranger, tape
+from lockstep.log.sqlite.store import SqliteStore
+from lockstep.log.store import open_store
+from lockstep.log.verify import Trust, verify
+
+TAPE, JSONL = "tape", "jsonl"
+FORMATS = (TAPE, JSONL)
+COMPRESSED = ".zst"
+STDOUT = "-"
+
+_LEVEL = 9  # a tape is mostly compressed already: little to do, and small ones gain half
+_MAGIC = b"\x28\xb5\x2f\xfd"
+# A compressed tape may grow this much: what is compressed twice does not shrink by more.
+_RATIO = 200
+_LEAST = 64 << 20
+_WINDOW = 128 << 20
+_PIECE = 1 << 20
+_BATCH = 256
+
+type RewriteMeta = Callable[[Value], Value]
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """What was written. `open_end`: the run has no end, or had none yet."""
+
+    run: str
+    file: str
+    format: str
+    size: int
+    events: int
+    open_end: bool
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """One run that was taken over: its name here and in the file, and what is known of who wrote it."""
+
+    run: str
+    recorded_as: str
+    events: int
+    open_end: bool
+    trust: Trust
+    key: str
+    command: tuple[str, ...]
+
+
+def export(
+    store: str,
+    run: str,
+    file: str,
+    format_: str = "",
+    *,
+    force: bool = False,
+    rewrite: Rewrite | None = None,
+    rewrite_meta: RewriteMeta | None = None,
+) -> Exported:
+    """Writes a run to a file, whole or not at all, while others may go on writing to the store.
+
+    format_       `tape` or `jsonl`; "" goes by the file's name
+    force         replaces a file that is there
+    rewrite       every event passes through it, and the run's meta through `rewrite_meta`. The tape is then a new
+                  record with a chain of its own, sealed with the key that is here, if there is one
+
+    A name that ends in `.zst` is compressed; `-` is stdout, for jsonl only. Raises StoreError.
+    """
+    format_ = format_ or (JSONL if ".jsonl" in os.path.basename(file) or file == STDOUT else TAPE)
+    with open_store(store) as opened:
+        info = opened.run(run).info
+        if format_ == JSONL:
+            reader = opened.run(run)
+            meta = rewrite_meta(reader.meta) if rewrite_meta is not None else reader.meta
+            with _out(file, force=force) as out:
+                out.writelines(jsonl.lines(reader, meta, rewrite))
+        elif file == STDOUT:
+            raise StoreError(Code.UNWRITABLE, "a tape is a database, which cannot go to stdout: name a file")
+        else:
+            with _out(file, force=force) as out:
+                _tape(store, run, out, rewrite, rewrite_meta)
+    size = os.path.getsize(file) if file != STDOUT else 0
+    open_end = info.state in (RunState.GROWING, RunState.INTERRUPTED)
+    return Exported(run, file, format_, size, sum(stream.events for stream in info.streams), open_end)
+
+
+def import_tape(store: str, file: str) -> list[Imported]:
+    """Takes the run (or runs) of a tape into a store, which may be new. Everything is checked before anything is
+    added: what is not consistent, or not what the owner of the key here sealed, is refused with the place.
+
+    Raises StoreError.
+    """
+    key = seal.given()
+    with _uncompressed(file) as path:
+        if not stranger.is_tape(path):
+            raise StoreError(
+                Code.NOT_A_STORE,
+                f"not a tape: {file}. A store that is in use, or was not closed, is exported: "
+                "lockstep export RUN --store STORE --output FILE",
+            )
+        with SqliteStore.open(path, create=False) as opened:
+            runs = [opened.run(info.name) for info in opened.runs()]
+            if not runs:
+                raise StoreError(Code.NO_RUN, f"the tape holds no run: {file}")
+            found = [verify(reader, key) for reader in runs]
+            for checked in found:
+                if checked.problems:
+                    more = f" and {len(checked.problems) - 1} more" if len(checked.problems) > 1 else ""
+                    raise StoreError(
+                        Code.DAMAGED, f"nothing was imported, {file} is damaged: {checked.problems[0]}{more}"
+                    )
+            with open_store(store, create=True) as target:
+                origin = os.path.abspath(file).encode("utf-8", "backslashreplace").decode()
+                if not isinstance(target, SqliteStore):
+                    raise TypeError("runs are taken into files only")
+                names = [tape.read(target, opened, reader.info, origin) for reader in runs]
+            return [
+                Imported(
+                    name,
+                    checked.run,
+                    checked.events,
+                    checked.open_end,
+                    checked.trust,
+                    checked.key,
+                    _command(reader.meta),
+                )
+                for name, checked, reader in zip(names, found, runs, strict=True)
+            ]
+
+
+def _command(meta: Value) -> tuple[str, ...]:
+    command = meta.get("command") if isinstance(meta, dict) else None
+    return tuple(str(word) for word in command) if isinstance(command, list) else ()
+
+
+def _tape(store: str, run: str, out: BinaryIO, rewrite: Rewrite | None, rewrite_meta: RewriteMeta | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+        source = store
+        if rewrite is not None or rewrite_meta is not None:
+            source = os.path.join(folder, "store.db")
+            _rewrite(store, run, source, rewrite, rewrite_meta)
+        whole = os.path.join(folder, "tape")
+        tape.write(source, run, whole)
+        with open(whole, "rb") as made:
+            shutil.copyfileobj(made, out, _PIECE)
+
+
+def _rewrite(store: str, run: str, target: str, rewrite: Rewrite | None, rewrite_meta: RewriteMeta | None) -> None:
+    """A new record of the same events, as they come out of `rewrite`."""
+    with open_store(store) as opened, SqliteStore.open(target, create=True) as made:
+        reader = opened.run(run)
+        meta = reader.meta if rewrite_meta is None else rewrite_meta(reader.meta)
+        new = made.create_run(run, meta, started=reader.info.started)
+        for stream in reader.streams:
+            end = reader.end(stream.id)
+            appender = made.stream(new, stream.process)
+            events = reader.events(stream.id)
+            for batch in batched(events if rewrite is None else map(rewrite, events), _BATCH):
+                appender.append(batch)
+            appender.close(None if end.state is RunState.GROWING else end.state, end.faults)
+
+
+@contextmanager
+def _out(file: str, *, force: bool) -> Iterator[BinaryIO]:
+    """A file to write, there under its name only when it is whole, and compressed if the name says so."""
+    if file == STDOUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    if os.path.exists(file) and not force:
+        raise StoreError(Code.UNWRITABLE, f"the file exists: {file}. To replace it: --force")
+    part = f"{file}.{os.getpid()}.part"
+    try:
+        try:
+            with open(part, "xb") as plain:
+                if file.endswith(COMPRESSED):
+                    squeezer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+                    with squeezer.stream_writer(plain, closefd=False) as squeezed:
+                        yield squeezed
+                else:
+                    yield plain
+            os.replace(part, file)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
+            raise
+    except OSError as error:
+        raise StoreError(Code.UNWRITABLE, f"cannot write {file}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _uncompressed(file: str) -> Iterator[str]:
+    """The path of a tape's content: of a compressed one, that of a copy."""
+    if stranger.head(file)[:4] != _MAGIC:
+        yield file
+        return
+    most = max(_LEAST, os.path.getsize(file) * _RATIO)
+    with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+        path = os.path.join(folder, "tape")
+        try:
+            with open(file, "rb") as source, open(path, "xb") as out:
+                reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(source)
+                while piece := reader.read(_PIECE):
+                    out.write(piece)
+                    if out.tell() > most:
+                        raise StoreError(Code.DAMAGED, f"no tape becomes so large when it is decompressed: {file}")
+        except zstandard.ZstdError as error:
+            raise StoreError(Code.DAMAGED, f"the file does not decompress ({error}): {file}") from error
+        except OSError as error:
+            raise StoreError(Code.UNWRITABLE, f"cannot decompress {file}: {error.strerror or error}") from error
+        yield path
