@@ -31,6 +31,7 @@ REF, CAT, JSON, BIG_TEXT, BIG_BYTES = range(32, 37)
 
 SHARE = 512  # measured: at 128 there are 3.5 times as many blobs and no fewer bytes
 BIG = 1 << 16
+PLAIN = 1 << 14  # values below this size are encoded to see how large they are
 ROPE_ITEMS = 32  # lists longer than this, of items that average more than ROPE_WEIGHT bytes, are ropes
 ROPE_WEIGHT = 32
 ITEM = 64  # items of a rope from this size on are blobs of their own
@@ -41,6 +42,7 @@ MEMO_BYTES = 16 << 20
 KNOWN_MAX = 200_000
 
 _CONTAINERS = frozenset({dict, list, tuple})
+_SURELY_INLINE = merkle.INLINE // 4  # characters; none takes more than 4 bytes
 _ext = msgspec.msgpack.Ext
 
 
@@ -65,10 +67,10 @@ class Packer:
         """Packed bytes and content code. Raises StoreError LS207 naming the path."""
         if storable(value):
             try:
-                return self._node(value)
+                return self._node(value, 0)
             except (OverflowError, UnicodeEncodeError):
                 pass
-        return self._node(inert(value, ordered=True))
+        return self._node(inert(value, ordered=True), 0)
 
     def take(self) -> tuple[list[bytes], list[tuple[int, bytes]]]:
         """The blobs and big leaves that were made since the last call."""
@@ -81,14 +83,17 @@ class Packer:
             self._memo_bytes = 0
         return taken
 
-    def _node(self, value: Any) -> tuple[bytes, bytes]:
+    def _node(self, value: Any, most: int) -> tuple[bytes, bytes]:
+        """`most`: no more bytes than this does the value encode to, as far as known; 0 where it is not."""
         kind = type(value)
         if kind in _CONTAINERS:
-            if _room(value, merkle.SMALL) > 0:
+            # Large values are not encoded once a level; for small ones a look at each node costs more than that.
+            if most < PLAIN or _room(value, merkle.SMALL) > 0:
                 encoded = encode(value)
-                if len(encoded) < merkle.SMALL:
+                most = len(encoded)
+                if most < merkle.SMALL:
                     return encoded, merkle.leaf(encoded)
-            return self._map(value) if kind is dict else self._list(value)
+            return self._map(value, most) if kind is dict else self._list(value, most)
         if kind is bytes and len(value) >= SHARE:
             return self._bytes(value)
         if kind is str and len(value) > BIG:
@@ -96,17 +101,21 @@ class Packer:
         encoded = encode(value)
         return self._share(encoded, merkle.leaf(encoded))
 
-    def _map(self, value: dict[str, Any]) -> tuple[bytes, bytes]:
+    def _map(self, value: dict[str, Any], most: int) -> tuple[bytes, bytes]:
         packed = [_header(len(value), 0x80, b"\xde", b"\xdf")]
         codes: list[bytes] = []
         for name, item in value.items():
             encoded = encode(name)
-            below, code = self._node(item)
+            kind = type(item)
+            if kind in merkle.NUMBERS or (kind is str and len(item) < _SURELY_INLINE):
+                below = code = encode(item)
+            else:
+                below, code = self._node(item, most)
             packed += (encoded, below)
             codes += (encoded, code)
         return self._share(b"".join(packed), merkle.mapping(b"".join(codes)))
 
-    def _list(self, value: list[Any]) -> tuple[bytes, bytes]:
+    def _list(self, value: list[Any], most: int) -> tuple[bytes, bytes]:
         if merkle.NUMBERS.issuperset(map(type, value)):
             encoded = encode(value)
             return self._share(encoded, merkle.numbers(encoded, len(value)))
@@ -118,11 +127,12 @@ class Packer:
                 encoded = encode(item)
                 found = memo.get(encoded)
                 if found is None:
-                    found = self._node(item)
+                    size = len(encoded)
+                    found = (encoded, merkle.leaf(encoded)) if size < merkle.SMALL else self._node(item, size)
                     memo[encoded] = found
-                    self._memo_bytes += len(encoded)
+                    self._memo_bytes += size
             else:
-                found = self._node(item)
+                found = self._node(item, most)
             items.append(found[0])
             codes.append(found[1])
         code = merkle.sequence(b"".join(codes))
@@ -155,9 +165,9 @@ class Packer:
         if parsed is not None:
             formatter, tree = parsed
             try:
-                packed, code = self._node(tree)
+                packed, code = self._node(tree, len(value))
             except (OverflowError, UnicodeEncodeError):
-                packed, code = self._node(inert(tree, ordered=True))
+                packed, code = self._node(inert(tree, ordered=True), len(value))
             return encode(_ext(JSON, bytes((formatter,)) + packed)), merkle.json(formatter, code)
         if len(value) > BIG:
             return self._big(BIG_BYTES, b"\xc6", value)
