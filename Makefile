@@ -1,13 +1,14 @@
 # Every target makes the environments it needs, and makes them again when what they are made from changes.
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
-.PHONY: help demo test test-main test-openai2 test-oldest check bench constraints clean
+.PHONY: help demo test test-main test-openai2 test-oldest check bench stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
 	@echo "make test    all tests: newest and oldest clients, both generations of the OpenAI SDK"
 	@echo "make check   style and types"
-	@echo "make bench   measurements beside those of a peer, and the long version of the randomized tests"
+	@echo "make bench   measurements beside those of a peer, into docs/benchmarks.md"
+	@echo "make stress  the long version of the randomized tests"
 	@echo "make clean   remove what the others made"
 
 demo:
@@ -36,7 +37,10 @@ check:
 
 bench:
 	@.ci/environment main peer
-	.venv/bin/python bench/compare.py
+	.venv/bin/python bench/compare.py --write $(ARGS)
+
+stress:
+	@.ci/environment main
 	.venv/bin/python bench/stress.py --n 300 --kind asyncio --kind threads --kind mixed $(ARGS)
 
 # Resolves the pins anew; to be followed by `make test`.

@@ -90,6 +90,10 @@ class _Ours:
         store = room / "store" / "store.db"
         return sum(path.stat().st_size for path in (store, store.with_name("store.db-wal")) if path.exists())
 
+    def export(self, store: Path, name: str, output: Path) -> Spent:
+        """The run as a file of its own."""
+        return run([self.python, "-m", "lockstep", "export", "--store", store, name, "--output", output])
+
     def _run(self, verb: str, room: Path, *words: object) -> Spent:
         return run([self.python, "-m", "lockstep", verb, "--store", room / "store" / "store.db", *words])
 
@@ -99,6 +103,10 @@ class _Peer:
 
     name = "peer"
     python = ROOT / ".venv-peer" / "bin" / "python"
+
+    def version(self) -> str:
+        ask = "import importlib.metadata as m; print(m.version('lockstepd'))"
+        return subprocess.run([self.python, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()
 
     def acts(self) -> tuple[tuple[str, Act], ...]:
         return ((RECORD, self.record), (REPLAY, self.replay))

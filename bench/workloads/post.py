@@ -1,26 +1,66 @@
-"""Posts of 1.3 kB of JSON on one httpx connection.    post.py FIGURES URL BLOCKS CALLS"""
+"""Posts of 1.3 kB of JSON on one connection.    post.py FIGURES CLIENT URL BLOCKS CALLS"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import asking
-import httpx
 from meter import Figures, arguments
 
 WARM_UP = 20
 
 
-def main(path: str, url: str, blocks: int, calls: int) -> None:
+def main(path: str, client: str, url: str, blocks: int, calls: int) -> None:
     figures = Figures(path)
-    with httpx.Client() as client:
-        for number in range(WARM_UP):
-            client.post(url, json=asking.body(number)).json()
-        for block in range(blocks):
-            bodies = [asking.body(WARM_UP + block * calls + number) for number in range(calls)]
-            with figures.block(calls):
-                for body in bodies:
-                    client.post(url, json=body).json()
+    warm = [asking.body(number) for number in range(WARM_UP)]
+    rounds = [[asking.body(WARM_UP + block * calls + n) for n in range(calls)] for block in range(blocks)]
+    {"httpx": by_httpx, "requests": by_requests, "aiohttp": by_aiohttp}[client](figures, url, warm, rounds)
     figures.write()
 
 
+def by_httpx(figures: Figures, url: str, warm: Sequence[Any], rounds: Sequence[Sequence[Any]]) -> None:
+    import httpx
+
+    with httpx.Client() as client:
+        for body in warm:
+            client.post(url, json=body).json()
+        for bodies in rounds:
+            with figures.block(len(bodies)):
+                for body in bodies:
+                    client.post(url, json=body).json()
+
+
+def by_requests(figures: Figures, url: str, warm: Sequence[Any], rounds: Sequence[Sequence[Any]]) -> None:
+    import requests
+
+    with requests.Session() as session:
+        for body in warm:
+            session.post(url, json=body).json()
+        for bodies in rounds:
+            with figures.block(len(bodies)):
+                for body in bodies:
+                    session.post(url, json=body).json()
+
+
+def by_aiohttp(figures: Figures, url: str, warm: Sequence[Any], rounds: Sequence[Sequence[Any]]) -> None:
+    import asyncio
+
+    import aiohttp
+
+    async def post() -> None:
+        async with aiohttp.ClientSession() as session:
+            for body in warm:
+                async with session.post(url, json=body) as response:
+                    await response.json()
+            for bodies in rounds:
+                with figures.block(len(bodies)):
+                    for body in bodies:
+                        async with session.post(url, json=body) as response:
+                            await response.json()
+
+    asyncio.run(post())
+
+
 if __name__ == "__main__":
-    main(*arguments(str, str, int, int))  # type: ignore[arg-type]
+    main(*arguments(str, str, str, int, int))  # type: ignore[arg-type]

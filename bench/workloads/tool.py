@@ -1,29 +1,38 @@
-"""Calls of a tool that answers 200 bytes.    tool.py FIGURES BLOCKS CALLS"""
+"""Calls of a tool that answers so many bytes.    tool.py FIGURES BLOCKS CALLS SIZE"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import asking
+from by_hand import done, tool
 from meter import Figures, arguments
 
-import lockstep
 
-TEXT = "0123456789" * 20
+def main(path: str, blocks: int, calls: int, size: int) -> None:
+    texts: list[str] = []
 
+    @tool
+    def get_order(order: int) -> dict[str, object]:
+        return {"order": order, "note": texts[order]}
 
-@lockstep.tool(effect="read")
-def get_order(order: int) -> dict[str, object]:
-    return {"order": order, "note": TEXT}
-
-
-def main(path: str, blocks: int, calls: int) -> None:
     figures = Figures(path)
-    for number in range(calls // 10):
-        get_order(number)
-    for block in range(blocks):
-        with figures.block(calls):
-            for number in range(calls):
-                get_order(block * calls + number)
+    texts += [asking.words(size, number) for number in range(calls)]
+    measure(figures, blocks, calls, get_order)
     figures.write()
 
 
+def measure(figures: Figures, blocks: int, calls: int, get_order: Callable[[int], object]) -> None:
+    if blocks:
+        for number in range(calls // 10):
+            get_order(number)
+    done()
+    for _ in range(blocks):
+        with figures.block(calls):
+            for number in range(calls):
+                get_order(number)
+            done()
+
+
 if __name__ == "__main__":
-    main(*arguments(str, int, int))  # type: ignore[arg-type]
+    main(*arguments(str, int, int, int))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A seeded sample of the random concurrent programs; `make bench` runs them by the hundred.
+"""A seeded sample of the random concurrent programs; `make stress` runs them by the hundred.
 
 Each program is recorded and replayed in separate processes, against a server that is never the same
 twice. The trace compared holds every line in order, also those between two `sleep(0)`.
