@@ -8,25 +8,31 @@ where a field counts up, so that a burst of stream chunks or wakes costs a few b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
 from lockstep.errors import Code, StoreError
 from lockstep.log.model import Event, Kind, Status
 
+# More than any writer puts into a row: nothing is reserved for what only claims to be longer.
+_MOST = msgspec.Meta(max_length=1 << 16)
+
+type _Numbers = Annotated[list[int], _MOST]
+
 
 class _Columns(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     kinds: bytes
-    pos: list[int]  # difference to the event before
-    at: list[int]  # difference to the event before
-    lane: list[int]  # index into texts, like what and name
-    what: list[int]
-    name: list[int]
-    of: list[int | None]  # pos - of; None is 0
-    tick: list[int | None]  # difference to the last tick of the row; None is -1
+    pos: _Numbers  # difference to the event before
+    at: _Numbers  # difference to the event before
+    lane: _Numbers  # index into texts, like what and name
+    what: _Numbers
+    name: _Numbers
+    of: Annotated[list[int | None], _MOST]  # pos - of; None is 0
+    tick: Annotated[list[int | None], _MOST]  # difference to the last tick of the row; None is -1
     keys: bytes  # joined
-    sizes: bytes | list[int]  # the keys' sizes; bytes where all are below 256
-    texts: list[str]
+    sizes: bytes | _Numbers  # the keys' sizes; bytes where all are below 256
+    texts: Annotated[list[str], msgspec.Meta(max_length=1 << 18)]
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -72,6 +72,14 @@ class Packer:
                 pass
         return self._node(inert(value, ordered=True), 0)
 
+    def forget(self, next_blob: int, next_big: int) -> None:
+        """Takes back what was packed since those were the next numbers: it will not be stored."""
+        self.next_blob, self.next_big = next_blob, next_big
+        self.blobs, self.bigs = [], []
+        self._known.clear()
+        self._memo.clear()
+        self._memo_bytes = 0
+
     def take(self) -> tuple[list[bytes], list[tuple[int, bytes]]]:
         """The blobs and big leaves that were made since the last call."""
         taken = self.blobs, self.bigs

@@ -6,18 +6,38 @@ one that holds it, expansion has a budget of nodes, and what does not decode is 
 
 from __future__ import annotations
 
+import _thread
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
 
 from lockstep.errors import Code, StoreError
-from lockstep.log import canonical, jsontext, merkle
+from lockstep.log import canonical, jsontext, merkle, untapped
 from lockstep.log.canonical import encode_ordered
 from lockstep.log.model import Value
 from lockstep.log.pack import BIG_BYTES, BIG_TEXT, CAT, JSON, REF
 
-# References followed for one value. A value of 4 GB that was stored honestly needs fewer.
+# For one value: references followed, bytes of the pieces that they lead to, and bytes of long texts.
 BUDGET = 2_000_000
+EXPANDED = 256 << 20
+LEAVES = 2 << 30
+
+# For one piece of a value, also when it is written: its bytes, and containers in it.
+LARGEST = 32 << 20
+MOST_CONTAINERS = 2_000_000
+
+# Nesting that is safe in a stack of 512 kB, with the decoder's callbacks between (1,000 levels of the decoder alone
+# were; 5,000 crashed a thread with 1 MB). Each level needs a byte, so a short piece is not looked at.
+SAFE = 500
+SHALLOW = 100
+ROOM = 64 << 20
+
+# Codes of the items of one list: 7 million items.
+JOINED = 256 << 20
+
+# Bytes of msgpack that begin a map or a list.
+_HEADS = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 
 _decode_numbers = msgspec.msgpack.Decoder(list[int]).decode
 
@@ -34,23 +54,112 @@ def damaged(what: str) -> StoreError:
     return StoreError(Code.DAMAGED, what)
 
 
+class _Deep(Exception):
+    """A value may nest too deep for this thread's stack."""
+
+
+class _Decoder:
+    """Decodes stored pieces of values. What might nest deep is refused by `_Deep`, unless there is `room` for it: C
+    decoders crash the process on deep input in threads with small stacks, where no exception can be raised."""
+
+    def __init__(self, extension: Callable[[int, memoryview], Any]) -> None:
+        self._decode = msgspec.msgpack.Decoder(ext_hook=extension).decode
+        self._depth = 0
+        self.room = False
+
+    def begin(self) -> None:
+        """Before each value: an error leaves the depth as it was where that happened."""
+        self._depth = 0
+
+    def __call__(self, data: bytes | memoryview) -> Any:
+        heads = len(data)
+        if heads > SHALLOW:
+            size, heads = heads, heads_in(data)
+            if size > LARGEST or heads > MOST_CONTAINERS:
+                raise damaged("a stored value is larger than any that is written")
+        depth = self._depth + heads
+        if depth > SAFE and not self.room:
+            raise _Deep
+        self._depth = depth
+        value = self._decode(data)
+        self._depth = depth - heads
+        return value
+
+
+def heads_in(data: bytes | memoryview) -> int:
+    """How many containers a piece of msgpack may hold: counted are bytes that may begin one, wherever they stand."""
+    return len(data) - len(bytes(data).translate(None, _HEADS))
+
+
+def fits(packed: bytes) -> bool:
+    """Whether a piece of a value may be stored: what a reader would refuse is not written."""
+    return len(packed) <= LARGEST and (len(packed) <= MOST_CONTAINERS or heads_in(packed) <= MOST_CONTAINERS)
+
+
+def _in_room(decoder: _Decoder, function: Callable[[], Any]) -> Any:
+    """Calls a function in a thread with a stack that is larger than CPython's own limit on recursion in C needs."""
+    done = untapped.allocate_lock()
+    done.acquire()
+    found: list[Any] = []
+
+    def run() -> None:
+        decoder.room = True
+        try:
+            found.append((True, function()))
+        except Exception as error:
+            found.append((False, error))
+        finally:
+            decoder.room = False
+            done.release()
+
+    before = _thread.stack_size()
+    try:
+        _thread.stack_size(ROOM)
+        untapped.start_new_thread(run, ())
+    except (RuntimeError, ValueError) as error:
+        raise damaged(f"a stored value nests too deep to be read here: {error}") from error
+    finally:
+        _thread.stack_size(before)
+    done.acquire()
+    fine, result = found[0]
+    if not fine:
+        raise result
+    return result
+
+
 class Expander:
     """Expands the values of one stream. Each value is fresh: the caller may change it."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._decode = msgspec.msgpack.Decoder(ext_hook=self._extension).decode
+        self._decode = _Decoder(self._extension)
         self._below = 0
         self._budget = 0
+        self._bytes = 0
+        self._leaves = 0
 
     def expand(self, packed: bytes) -> Value:
         """The value that was packed. Raises StoreError LS202."""
+        try:
+            return self._expand(packed)
+        except (_Deep, RecursionError):
+            pass
+        try:
+            value: Value = _in_room(self._decode, lambda: self._expand(packed))
+        except RecursionError as error:
+            raise damaged("a stored value nests deeper than any that is written") from error
+        return value
+
+    def _expand(self, packed: bytes) -> Value:
+        self._decode.begin()
         self._below = 1 << 62
-        self._budget = BUDGET
+        self._budget, self._bytes, self._leaves = BUDGET, EXPANDED, LEAVES
         try:
             value: Value = self._decode(packed)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise damaged(f"a stored value does not decode: {error}") from error
+        except (StoreError, _Deep, RecursionError):
+            raise
+        except Exception as error:  # whatever a decoder or formatter makes of something forged
+            raise damaged(f"a stored value does not decode: {error or type(error).__name__}") from error
         return value
 
     def _extension(self, code: int, data: memoryview) -> Any:
@@ -64,6 +173,8 @@ class Expander:
             for number in _decode_numbers(data):
                 self._budget -= 1
                 part = self._blob(number)
+                if self._budget < 0:
+                    raise damaged("a stored value expands without end")
                 if type(part) is not list:
                     raise damaged(f"blob {number} is not a piece of a list")
                 joined += part
@@ -71,9 +182,9 @@ class Expander:
         if code == JSON:
             return jsontext.text(data[0], self._decode(data[1:]))
         if code == BIG_TEXT:
-            return self._source.big(int.from_bytes(data, "big")).decode()
+            return self._big(data).decode()
         if code == BIG_BYTES:
-            return self._source.big(int.from_bytes(data, "big"))
+            return self._big(data)
         if code == canonical.INTEGER:
             return int.from_bytes(data, "big", signed=True)
         if code == canonical.TEXT:
@@ -86,11 +197,22 @@ class Expander:
     def _blob(self, number: int) -> Any:
         if number >= self._below:
             raise damaged(f"blob {number} is referred to by an older blob")
+        blob = self._source.blob(number)
+        self._bytes -= len(blob)
+        if self._bytes < 0:
+            raise damaged("a stored value expands to more than any that is written")
         before, self._below = self._below, number
         try:
-            return self._decode(self._source.blob(number))
+            return self._decode(blob)
         finally:
             self._below = before
+
+    def _big(self, number: memoryview) -> bytes:
+        data = self._source.big(int.from_bytes(number, "big"))
+        self._leaves -= len(data)
+        if self._leaves < 0:
+            raise damaged("a stored value expands to more than any that is written")
+        return data
 
 
 class _Special:
@@ -109,12 +231,28 @@ def _special(code: int, data: memoryview) -> Any:
     return msgspec.msgpack.Ext(code, bytes(data))
 
 
+_plain = msgspec.msgpack.Decoder().decode
+_SCALARS = canonical.LEAVES | {_Special, msgspec.msgpack.Ext}
+
+
+def _inert(value: Any) -> bool:
+    """Whether a decoded piece is plain data: maps have keys of text, and there is nothing of other types."""
+    kind = type(value)
+    if kind is dict:
+        return all(type(name) is str for name in value) and all(
+            type(item) in _SCALARS or _inert(item) for item in value.values()
+        )
+    if kind is list:
+        return all(type(item) in _SCALARS or _inert(item) for item in value)
+    return kind in _SCALARS
+
+
 class Coder:
     """Recomputes content codes from what is stored, each blob once: for `verify`."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._decode = msgspec.msgpack.Decoder(ext_hook=_special).decode
+        self._decode = _Decoder(_special)
         self._codes: dict[int, bytes] = {}
         self._bigs: dict[tuple[int, int], bytes] = {}
         self._items: dict[int, bytes] = {}
@@ -122,9 +260,33 @@ class Coder:
     def code(self, packed: bytes) -> bytes:
         """The content code of a packed value. Raises StoreError LS202."""
         try:
-            return self._code(self._decode(packed), 1 << 62)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise damaged(f"a stored value does not decode: {error}") from error
+            return self._whole(packed)
+        except (_Deep, RecursionError):
+            pass
+        try:
+            code: bytes = _in_room(self._decode, lambda: self._whole(packed))
+        except RecursionError as error:
+            raise damaged("a stored value nests deeper than any that is written") from error
+        return code
+
+    def _whole(self, packed: bytes) -> bytes:
+        self._decode.begin()
+        try:
+            return self._code(self._piece_of(packed), 1 << 62)
+        except (StoreError, _Deep, RecursionError):
+            raise
+        except Exception as error:  # whatever a decoder makes of something forged
+            raise damaged(f"a stored value does not decode: {error or type(error).__name__}") from error
+
+    def _piece_of(self, packed: bytes) -> Any:
+        """A decoded piece. It must be written in the one way in which we write it, so that there is one reading:
+        another decoder might take the first of two equal keys where this one takes the last."""
+        value = self._decode(packed)
+        if encode_ordered(_plain(packed)) != packed:
+            raise damaged("a stored value is written in another way than ours")
+        if not _inert(value):
+            raise damaged("a stored value holds something unknown")
+        return value
 
     def _code(self, value: Any, below: int) -> bytes:
         if type(value) is _Special:
@@ -149,12 +311,12 @@ class Coder:
             number = self._smaller(int.from_bytes(node.data, "big"), below)
             code = self._codes.get(number)
             if code is None:
-                code = self._codes[number] = self._code(self._decode(self._source.blob(number)), number)
+                code = self._codes[number] = self._code(self._piece_of(self._source.blob(number)), number)
             return code
         if node.code == CAT:
             return merkle.sequence(self._joined(node.data, below))
         if node.code == JSON:
-            return merkle.json(node.data[0], self._code(self._decode(node.data[1:]), below))
+            return merkle.json(node.data[0], self._code(self._piece_of(node.data[1:]), below))
         number = int.from_bytes(node.data, "big")
         code = self._bigs.get((node.code, number))
         if code is None:
@@ -165,12 +327,19 @@ class Coder:
 
     def _joined(self, numbers: bytes, below: int) -> bytes:
         """The joined codes of the items of a rope."""
-        return b"".join([self._piece(self._smaller(number, below)) for number in _decode_numbers(numbers)])
+        pieces = []
+        size = 0
+        for number in _decode_numbers(numbers):
+            pieces.append(self._piece(self._smaller(number, below)))
+            size += len(pieces[-1])
+            if size > JOINED:
+                raise damaged("a stored list is longer than any that is written")
+        return b"".join(pieces)
 
     def _piece(self, number: int) -> bytes:
         joined = self._items.get(number)
         if joined is None:
-            piece = self._decode(self._source.blob(number))
+            piece = self._piece_of(self._source.blob(number))
             if type(piece) is _Special and piece.code == CAT:
                 joined = self._joined(piece.data, number)
             elif type(piece) is list:

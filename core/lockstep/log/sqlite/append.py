@@ -21,6 +21,7 @@ from lockstep.log.sqlite.connection import as_store_error, transaction
 from lockstep.log.sqlite.rows import Squeezer, make
 from lockstep.log.steps import StepCount
 from lockstep.log.store import UNSTORABLE, Fault
+from lockstep.log.unpack import fits
 
 FOLD_BYTES = 96 << 10
 FOLD_EVENTS = 512
@@ -31,6 +32,11 @@ PATIENCE = 2.0  # seconds; the caller tries again
 
 # Connections that a forked child inherited: SQLite forbids using them, and closing them, there.
 _abandoned: list[sqlite3.Connection] = []
+
+# Of one row, and of the new pieces of one event: what makes a reader refuse it is not written.
+_MOST_EVENTS = 16_384
+_MOST_BYTES = 32 << 20
+_MOST_OF_AN_EVENT = 64 << 20
 
 _by_pos = attrgetter("pos")
 _SPENT = (b"", b"")
@@ -84,6 +90,8 @@ class SqliteAppender:
     def append(self, events: Sequence[Event]) -> int:
         for event in sorted(events, key=_by_pos):
             self._stage(event)
+            if len(self._events) >= _MOST_EVENTS or self._bytes >= _MOST_BYTES:
+                self._commit(fold=True, squash=True)  # a reader refuses rows without bound
         fold = self._bytes >= FOLD_BYTES or len(self._events) >= FOLD_EVENTS
         self._commit(fold=fold, squash=self._loose_bytes >= SQUASH_BYTES or self._loose_rows >= SQUASH_ROWS)
         if fold:
@@ -123,12 +131,17 @@ class SqliteAppender:
     def _stage(self, event: Event) -> None:
         packed, code = _SPENT
         if event.body is not None:
+            before = self._packer.next_blob, self._packer.next_big
             try:
                 packed, code = self._packer.pack(event.body)
+                pieces = (packed, *self._packer.blobs)
+                if sum(map(len, pieces)) > _MOST_OF_AN_EVENT or not all(map(fits, pieces)):
+                    raise StoreError(Code.UNSTORABLE, "a value is too large to store, apart from its long texts")
             except (LockstepError, RecursionError) as error:
                 self._faults += 1
                 self._report("packing an event", error)
                 why = error.message if isinstance(error, LockstepError) else "it nests too deep"
+                self._packer.forget(*before)
                 packed, code = self._packer.pack({UNSTORABLE: why})
         if not columns.sound(event):
             event = columns.legible(event)

@@ -182,6 +182,7 @@ class _Stream:
         self._stream = stream
         self._lock = untapped.RLock()
         self._expander = Expander(self)
+        self._expanding = untapped.allocate_lock()  # the expander is for one at a time
         self._bodies: dict[int, bytes] = {}
         self._blobs: dict[int, bytes] = {}
         self._held = 0
@@ -194,7 +195,15 @@ class _Stream:
                 packed = self._bodies.get(seq)
                 if packed is None:
                     raise damaged(f"event {seq} of stream {self._stream} in {self._run} has no body")
-            return self._expander.expand(packed) if packed else None
+        if not packed:
+            return None
+        # Not under the lock: a value that nests deep is expanded in a thread of its own, which asks for blobs.
+        if self._expanding.acquire(blocking=False):
+            try:
+                return self._expander.expand(packed)
+            finally:
+                self._expanding.release()
+        return Expander(self).expand(packed)
 
     def blob(self, number: int) -> bytes:
         with self._lock:

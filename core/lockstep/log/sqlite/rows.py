@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from msgspec import Meta
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import columns
@@ -17,12 +18,17 @@ if TYPE_CHECKING:
 _ZSTD = b"\x28\xb5\x2f\xfd"  # a frame's magic; no msgpack array begins so
 _LEVEL = 3  # 9 saves 6 % for a quarter more CPU
 _WORTH = 200  # below, compression saves less than it costs
-_MOST = 256 << 20  # a row holds some 128 kB; more than this is not ours
+_MOST = 128 << 20  # a row holds some 128 kB, and one with an enormous event a little more than that
+MOST_LEAF = 1 << 30
+_MOST_EVENTS = 1 << 16
+_MOST_BLOBS = 1 << 20
 
 type Body = tuple[list[bytes], list[bytes]]  # packed bodies (b"" for None), blobs
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_body = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes]]).decode
+_decode_body = msgspec.msgpack.Decoder(
+    tuple[Annotated[list[bytes], Meta(max_length=_MOST_EVENTS)], Annotated[list[bytes], Meta(max_length=_MOST_BLOBS)]]
+).decode
 
 
 class Squeezer:
@@ -61,15 +67,15 @@ def expand(data: bytes) -> bytes:
         raise StoreError(Code.DAMAGED, f"a stored frame does not decompress: {error}") from error
 
 
-def expand_leaf(data: bytes) -> bytes:
-    """A big leaf's bytes. Raises StoreError LS202."""
+def expand_leaf(data: bytes, most: int = MOST_LEAF) -> bytes:
+    """A big leaf's bytes, `most` at most. Raises StoreError LS202."""
     if data[:1] == b"=":
         return data[1:]
     if data[:1] == b"z" and data[1:5] == _ZSTD:
         import zstandard
 
         try:
-            if not 0 <= zstandard.frame_content_size(data[1:]) < 1 << 30:
+            if not 0 <= zstandard.frame_content_size(data[1:]) < most:
                 raise StoreError(Code.DAMAGED, "a stored leaf declares no size or an impossible one")
             return zstandard.ZstdDecompressor().decompress(data[1:], allow_extra_data=False)
         except zstandard.ZstdError as error:
