@@ -11,7 +11,7 @@ from lockstep.errors import Code
 from lockstep.log import canonical
 from lockstep.log.model import Kind, Status, Value
 from lockstep.log.store import UNSTORABLE
-from lockstep.session import exceptions, reads, sites
+from lockstep.session import exceptions, sites
 from lockstep.session.call import Piece
 from lockstep.session.gate import Stopped
 from lockstep.session.lanes import INSIDE, Lane, leave
@@ -148,7 +148,7 @@ class LiveCall:
             if self.nested:
                 of = self._parent.pos
             else:
-                counts = reads.flush(self.lane)
+                counts = self.lane.reads
                 if counts:
                     body["reads"] = dict(counts)
                 session.log_of(self.lane).append(self._handed)

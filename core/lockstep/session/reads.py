@@ -2,8 +2,8 @@
 
     value = read(lane, "time.time", time.time_ns)
 
-Recording takes the real value and keeps it in a buffer of the lane, one per source; a full buffer,
-the lane's next call and the session's commit interval turn it into one READS event. A replay hands
+Recording takes the real value and keeps it in a buffer of the lane, one per source; the writer's next commit
+turns it into a READS event, or the lane itself where the buffer is full. A replay hands
 the recorded values out again in order. Sources are named as users know them (`time.time`,
 `os.urandom`); what one source hands out never depends on another's.
 
@@ -114,21 +114,28 @@ class Stream(Source, Protocol):
     def next(self, real: Callable[[], int]) -> int: ...
 
 
-# Recorded sources with values that are in no event yet. Keys only: the order is that of becoming dirty.
+# Recorded sources that may have values which are in no event yet. Keys only.
 _dirty: dict[_Recorded, None] = {}
+
+type Emit = Callable[..., None]  # as `Recording.emit`
 
 
 class _Recorded:
-    """Takes real values and keeps them until they are flushed, by its own strand or by the writer's."""
+    """Takes real values and keeps them until they are flushed, mostly by the writer's thread.
 
-    __slots__ = ("_counted", "_first", "_lock", "_values", "lane", "name")
+    Only the lane's own strand lets go of values, so that its count of them is exact whenever it looks.
+    """
+
+    __slots__ = ("_counted", "_first", "_lock", "_taken", "_values", "clean", "lane", "name")
 
     def __init__(self, lane: Lane, name: str, counted: bool) -> None:
         self.lane = lane
         self.name = name
+        self.clean = True  # nothing but events holds its values, and `_dirty` does not have it
         self._counted = counted
         self._first = 0
         self._values: list[int] = []
+        self._taken = 0  # of them, in events already
         self._lock = _thread.allocate_lock()
 
     @property
@@ -139,46 +146,59 @@ class _Recorded:
         value = real()
         values = self._values
         values.append(value)
-        buffered = len(values)
-        # Only now: whoever drains in between leaves the source among the dirty ones for another round.
-        if buffered == 1:
+        # Only now: who takes values looks once more after saying that it is clean.
+        if self.clean:
+            self.clean = False
             _dirty[self] = None
-        elif buffered >= FULL:
-            self.flush(0.0)
+        if len(values) >= FULL:
+            self._let_go()
         return value
 
-    def flush(self, patience: float) -> bool:
-        """Makes an event of what is buffered; False if there was nothing.
+    def flush(self, patience: float, emit: Emit | None = None) -> bool:
+        """Makes an event of what is in none yet; False if there was nothing.
 
         Never waits longer than `patience` seconds: the holder of the lock may be this very thread (a
         finalizer that reads a clock while its thread flushes) or one that waits for it.
         """
-        if not self._values:
+        if len(self._values) == self._taken:
             return False
         if not self._lock.acquire(timeout=patience):
             return True
         try:
-            self._emit()
+            self._emit(emit or self.lane.session.emit)
         except Exception as error:
             self.lane.session.fault(f"reads of {self.name}", error)
         finally:
             self._lock.release()
         return True
 
-    def _emit(self) -> None:
-        # The strand may append meanwhile: what is taken off is what was seen, nothing is lost.
-        taken = self._values[:FULL]
-        while taken:
-            first = self._first
-            self._first = first + len(taken)
-            del self._values[: len(taken)]
-            session = self.lane.session
+    def _let_go(self) -> None:
+        if not self._lock.acquire(timeout=0.0):
+            return  # the writer is taking some: another value will be the last of this buffer
+        try:
+            self._emit(self.lane.session.emit)
+            if self._taken == len(self._values):  # a signal's handler may have read too
+                self._first += self._taken
+                self._values = []
+                self._taken = 0
+        except Exception as error:
+            self.lane.session.fault(f"reads of {self.name}", error)
+        finally:
+            self._lock.release()
+
+    def _emit(self, emit: Emit) -> None:
+        # The strand may append meanwhile: what is taken is what was seen, nothing is lost.
+        session = self.lane.session
+        while taken := self._values[self._taken : self._taken + FULL]:
+            first = self._first + self._taken
+            self._taken += len(taken)
             body = {"first": first, "values": pack(taken)}
-            session.emit(Kind.READS, self.lane.name, session.position(), what=self.name, body=body, hidden=True)
-            taken = self._values[:FULL]
+            emit(Kind.READS, self.lane.name, session.position(), what=self.name, body=body)
 
     def forget(self) -> None:
+        self._first += self._taken
         self._values = []
+        self._taken = 0
 
 
 class _Served:
@@ -308,13 +328,15 @@ def flush(lane: Lane) -> dict[str, int]:
     return lane.reads
 
 
-def flush_all(session: Any) -> None:
+def flush_all(session: Any, emit: Emit | None = None) -> None:
     """Makes events of what all lanes of a session have read. From any thread; never waits for a lane."""
     for source in tuple(_dirty):
-        if source.lane.session is session and not source.flush(0.0):
-            # Empty for a whole round. A value that comes right now marks it as dirty again.
+        if source.lane.session is session and not source.flush(0.0, emit):
+            # A value that comes right now finds it clean, or is found by the second look.
             _dirty.pop(source, None)
-            if source._values:
+            source.clean = True
+            if source.flush(0.0, emit):
+                source.clean = False
                 _dirty[source] = None
 
 
@@ -322,6 +344,7 @@ def forget() -> None:
     """In a forked child: drops what the parent has read and will write itself."""
     for source in tuple(_dirty):
         source.forget()
+        source.clean = True
     _dirty.clear()
 
 

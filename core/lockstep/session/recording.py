@@ -43,6 +43,17 @@ class Recording(Session):
         at = _monotonic_ns() - self._started
         self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
 
+    def _reads(self) -> list[Event]:
+        """What was read so far and is in no event yet, for the commit that stores what came of it: what decided
+        something is there wherever a kill comes."""
+        found: list[Event] = []
+
+        def keep(kind: Kind, lane: str, pos: int, what: str, body: Value) -> None:
+            found.append(Event(kind, pos, _monotonic_ns() - self._started, lane, what, body=body))
+
+        reads.flush_all(self, keep)
+        return found
+
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
         lane = super().new_lane(name, parent, strand)
         above = parent.name if parent is not None else ""
@@ -57,7 +68,6 @@ class Recording(Session):
 
     def cause(self, lane: Lane, what: str, number: int | str, tick: int = -1, body: Value = None) -> None:
         """Something outside moved the program now: a timer fired, a sleep or a timed wait ran out."""
-        reads.flush(lane)
         self.emit(Kind.CAUSE, lane.name, self.position(), what=what, name=str(number), tick=tick, body=body)
 
     def step(self, name: str, state: Value) -> None:
@@ -69,7 +79,6 @@ class Recording(Session):
         handed = Handed(key, pos)
         self.log_of(lane).append(handed)
         self.count("step")
-        reads.flush(lane)
         self.emit(Kind.STEP, lane.name, pos, what=sites.site(2), name=name, key=key, body=state, hidden=True)
         self.flush()
 
@@ -95,7 +104,6 @@ class Recording(Session):
                     who, times = before
                     strand = lane.strand.name
                     self.emit(Kind.LOCK, strand, self.position(), what=who, name=channel, of=times)
-                reads.flush(lane)  # what decided it comes before it, also where a kill comes next
             of = effect.pos if effect is not None else 0
             self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, of=of, body=data, hidden=True)
         except Exception as error:
@@ -120,12 +128,12 @@ class Recording(Session):
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Waits until everything recorded so far is acknowledged by the store."""
-        reads.flush_all(self)
         return self.writer.flush(timeout)
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         if self.silence is not None:
             self.silence()
+        self.writer.collect = None
         for lane in list(self.lanes.values()):
             reads.flush(lane)
         end: Any = self.secrets.hide(ending(exit, error, result))

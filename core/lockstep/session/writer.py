@@ -84,6 +84,7 @@ class Writer:
         self._closed = False  # the stream is closed
         self._running = False
         self._paused = False  # after a fork, until something is put
+        self.collect: Callable[[], list[Event]] | None = None  # gives what belongs to every commit
         self._begin()
 
     def put(self, event: Event) -> None:
@@ -229,6 +230,11 @@ class Writer:
     def _step(self, *, block: bool) -> bool:
         """Deals with what has queued, up to a mark. False: nothing more to do here."""
         events, mark = self._gather(block)
+        if self.collect is not None:
+            try:
+                events += self.collect()
+            except Exception as error:
+                self._tell("collecting reads", error)
         self._write(events)
         if mark is None:
             return block or bool(events)
