@@ -160,6 +160,14 @@ class Launched:
             self._supersede()
             self.session = start_recording(settings.store, settings.run or _name(), self._meta())
         meeting.put(settings.meeting, "run", self.session.run.encode())
+        from lockstep.taps.guard import own
+
+        own.family = self._family
+
+    def _family(self) -> list[int]:
+        """The processes of this run that are recorded or replayed."""
+        followed = (meeting.RECORDED, meeting.CHILD)
+        return [pid for pid, state, _ in meeting.heard(self.settings.meeting) if state in followed]
 
     def _meta(self) -> dict[str, Any]:
         return {
@@ -201,6 +209,10 @@ class Launched:
             from lockstep.taps.output import silence
 
             session.silence = silence
+            if self.settings.mode == "replay":
+                from lockstep.taps import guard
+
+                guard.seal()
             for _, state, executable in meeting.heard(self.settings.meeting):
                 if state == meeting.CHILD:
                     session.note(meeting.CHILD_PROCESS, executable)

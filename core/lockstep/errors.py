@@ -49,6 +49,7 @@ class Code(enum.StrEnum):
     BAD_TARGET = "LS402"
     NOT_LOADED = "LS403"
     MISSING_FRAMEWORK = "LS404"
+    NOT_ISOLATED = "LS405"
 
 
 class LockstepError(Exception):
@@ -69,7 +70,7 @@ class AddressError(LockstepError):
 
 
 class TargetError(LockstepError):
-    """The program to run cannot be imported, started or used: LS401 to LS404."""
+    """The program to run cannot be imported, started or used: LS401 to LS405."""
 
 
 class Difference(msgspec.Struct, frozen=True):

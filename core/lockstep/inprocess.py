@@ -191,7 +191,7 @@ def _text(report: Report) -> str:
     done = Replayed(
         run=report.run, identical=False, cut=False, difference=report.difference, steps=report.steps,
         digest=report.digest, live_calls=report.live_calls, seconds=report.seconds, exit=1, recorded_exit=None,
-        command=(), coverage=report.coverage, faults=report.faults,
+        command=(), isolated="", coverage=report.coverage, faults=report.faults,
     )  # fmt: skip
     lines = render.replaying(done)
     return "\n".join("".join(piece if isinstance(piece, str) else piece[0] for piece in line) for line in lines)

@@ -224,7 +224,7 @@ def test_a_child_process_is_named_and_the_replay_not_called_identical(lockstep, 
     assert "not covered: child process" in lockstep("record", "--", PYTHON, "agent.py").stderr
     again = lockstep("replay", "agent")
     assert again.returncode == 1
-    assert "not shown to be identical" in again.stderr and "LS210" in again.stderr
+    assert "identical" not in again.stdout and "LS210" in again.stderr
 
 
 def test_what_cannot_be_replayed_is_said_in_one_line(lockstep, program, tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def tasks(tmp_path_factory: pytest.TempPathFactory, warmed: Any) -> Iterator[Cal
     with Provider(slow_where_asked) as provider:
         process = warmed(provider.environ, "3")
         recorded = process.record(store, "case", TASKS.name)
-        assert (recorded.error, recorded.report.coverage, recorded.report.faults) == ("", (), ())
+        assert (recorded.error, recorded.report.uncovered, recorded.report.faults) == ("", (), ())
         for number in range(COLD):
             process.record(store, f"cold-{number}", TASKS.name, "nothing", "cold")
         before = provider.requests, provider.connections

@@ -34,7 +34,7 @@ def test_fifty_of_fifty_replays_are_the_recorded_run(kind: str, warm, model: Pro
     recording, replaying = warm
     store = tmp_path / "store.db"
     recorded = [recording.record(store, f"run-{n}", agent, *argv) for n in range(RECORDINGS)]
-    assert [(done.error, done.report.faults, done.report.coverage) for done in recorded] == [("", (), ())] * RECORDINGS
+    assert [(done.error, done.report.faults, done.report.uncovered) for done in recorded] == [("", (), ())] * RECORDINGS
     assert len({done.output for done in recorded}) > 1, "the recordings are all alike: nothing was put to the test"
 
     before = model.requests, model.connections

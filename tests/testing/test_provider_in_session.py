@@ -23,7 +23,7 @@ def test_with_its_threads_running_the_recording_replays_without_it(tmp_path):
     with Provider(jitter=(0.0, 0.01)) as provider:
         with lockstep.record("talk", store=store) as session:
             recorded = conversation(provider.url)
-    assert session.report.coverage == ()
+    assert session.report.uncovered == ()
     assert session.report.faults == ()
     assert session.report.counts == {"model": 4}
     replayed = lockstep.replay("talk", lambda: conversation(provider.url), store=store)
@@ -37,7 +37,7 @@ def test_started_inside_the_recording_it_takes_no_lane(tmp_path):
     def lanes(program) -> int:
         with lockstep.record("talk", store=tmp_path / "store.db") as session:
             program()
-        assert session.report.coverage == ()
+        assert session.report.uncovered == ()
         return session.report.lanes
 
     def with_provider() -> None:

@@ -25,6 +25,9 @@ Store = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout; a command's stdout goes to stderr.")]
+Isolate = Annotated[
+    bool, typer.Option("--isolate", help="Run it without a network (Linux): nothing it does can reach outside.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run, as `lockstep runs` names it.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Run the recorded command of an imported run.")]
@@ -90,6 +93,7 @@ def replay(
         typer.Option("--speed", min=0.0, metavar="F", help="Pace of streams: 0 at once, 1 as recorded, 10 faster."),
     ] = 0.0,
     trust: Trust = False,
+    isolate: Isolate = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -97,7 +101,14 @@ def replay(
     from lockstep.cli import replaying
 
     replaying.replay(
-        run, command or [], store=store, speed=speed, trust=trust, as_json=as_json, debug=debug or context.obj
+        run,
+        command or [],
+        store=store,
+        speed=speed,
+        trust=trust,
+        isolate=isolate,
+        as_json=as_json,
+        debug=debug or context.obj,
     )
 
 
@@ -112,6 +123,7 @@ def verify(
         bool, typer.Option("--authentic", help="Fail unless all of it is sealed with the key in LOCKSTEP_KEY.")
     ] = False,
     trust: Trust = False,
+    isolate: Isolate = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -125,9 +137,20 @@ def verify(
         times=times,
         authentic=authentic,
         trust=trust,
+        isolate=isolate,
         as_json=as_json,
         debug=debug or context.obj,
     )
+
+
+@app.command(epilog="Example: lockstep explain LS210")
+def explain(
+    code: Annotated[str, typer.Argument(metavar="CODE", help="As in an error or a report: LS210.")],
+) -> None:
+    """Say what a code means and what to do about it."""
+    from lockstep.cli import explaining
+
+    explaining.explain(code)
 
 
 @app.command(epilog="Example: lockstep runs --json")

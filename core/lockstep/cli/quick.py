@@ -12,14 +12,19 @@ from collections.abc import Sequence
 # Options of `record` by name: whether a value follows, and the argument's name.
 RECORD = {"--store": (True, "store"), "--run": (True, "run"), "--json": (False, "as_json")}
 # The same for `replay` and `verify`.
-_EITHER = {"--store": (True, "store"), "--json": (False, "as_json"), "--trust": (False, "trust")}
+_EITHER = {
+    "--store": (True, "store"),
+    "--json": (False, "as_json"),
+    "--trust": (False, "trust"),
+    "--isolate": (False, "isolate"),
+}
 AGAIN = {
     "replay": {**_EITHER, "--speed": (True, "speed")},
     "verify": {**_EITHER, "--times": (True, "times"), "--authentic": (False, "authentic")},
 }
 _DEFAULTS: dict[str, dict[str, object]] = {
-    "replay": {"speed": 0.0, "trust": False},
-    "verify": {"times": 1, "authentic": False, "trust": False},
+    "replay": {"speed": 0.0, "trust": False, "isolate": False},
+    "verify": {"times": 1, "authentic": False, "trust": False, "isolate": False},
 }
 
 

@@ -16,12 +16,21 @@ from lockstep.log.store import locate
 
 
 def replay(
-    run: str, command: Sequence[str], *, store: str | None, speed: float, trust: bool, as_json: bool, debug: bool
+    run: str,
+    command: Sequence[str],
+    *,
+    store: str | None,
+    speed: float,
+    trust: bool,
+    isolate: bool,
+    as_json: bool,
+    debug: bool,
 ) -> None:
     """Replays once and says whether it was the same run."""
     with failures.reported(as_json=as_json, debug=debug):
         done = replays.replay(
-            str(locate(store)), run, command, speed=speed, stdout=2 if as_json else None, trust=trust, debug=debug
+            str(locate(store)), run, command, speed=speed, stdout=2 if as_json else None, trust=trust,
+            isolate=isolate, debug=debug,
         )  # fmt: skip
         if as_json:
             terminal.emit(done)
@@ -32,8 +41,8 @@ def replay(
 
 
 def verify(
-    run: str, command: Sequence[str], *, store: str | None, times: int, authentic: bool, trust: bool, as_json: bool,
-    debug: bool,
+    run: str, command: Sequence[str], *, store: str | None, times: int, authentic: bool, trust: bool, isolate: bool,
+    as_json: bool, debug: bool,
 ) -> None:  # fmt: skip
     """Checks the record, then replays it; stops at the first replay that is not the same run."""
     with failures.reported(as_json=as_json, debug=debug):
@@ -47,7 +56,9 @@ def verify(
         done: list[replays.Replayed] = []
         if not checked.problems and not refused:
             with open(os.devnull, "wb") as nowhere, _Progress(times, quiet=as_json) as progress:
-                for one in checks.repeat(path, run, command, times, nowhere.fileno(), trust=trust, debug=debug):
+                for one in checks.repeat(
+                    path, run, command, times, nowhere.fileno(), trust=trust, isolate=isolate, debug=debug
+                ):
                     done.append(one)
                     progress.advance()
         verdict = checks.judge(checked, done, times)

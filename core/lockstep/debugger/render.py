@@ -25,6 +25,8 @@ _AT_A_CALL = (Code.REQUEST, Code.ORDER, Code.MISSING, Code.PAST_END, Code.UNSERV
 _SHOWN = 5  # entries of a list that could be long
 _PROBLEM = 200  # columns for a problem of a record
 _WIDE = 100  # columns for a recorded or present value
+_WIDEST = 160  # for something that is named with its place
+_EXPLAIN: Piece = (f"lockstep explain {Code.NOT_COVERED}", "address")
 
 
 def recording(done: Recorded, wanted: str = "") -> list[Line]:
@@ -52,7 +54,7 @@ def recording(done: Recorded, wanted: str = "") -> list[Line]:
     following: list[Piece] = ["next: ", (f"lockstep log {shlex.quote(done.run)}", "address")]
     if missing:
         lines += _uncovered(missing)
-        lines.append(["  ", *following])
+        lines.append(["  so no replay of it is called identical: ", _EXPLAIN, "        ", *following])
     else:
         lines.append(["  not covered: nothing        ", *following])
     return lines
@@ -68,9 +70,7 @@ def _faults(faults: Sequence[str]) -> list[Line]:
 
 
 def _uncovered(missing: Sequence[str]) -> list[Line]:
-    lines: list[Line] = [
-        [("  not covered", "warn"), f": {safe(entry)}  {Code.NOT_COVERED}"] for entry in missing[:_SHOWN]
-    ]
+    lines: list[Line] = [[("  not covered", "warn"), f": {cut(safe(entry), _WIDEST)}"] for entry in missing[:_SHOWN]]
     if len(missing) > _SHOWN:
         lines.append([f"    … and {len(missing) - _SHOWN} more"])
     return lines
@@ -94,22 +94,32 @@ def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
             lines.append(
                 [f"  the recording was interrupted there ({words.ended(done.recorded_exit)}); so was the replay"]
             )
-        return lines
+        return [*lines, *_isolated(done)]
     lines = [[("✗ ", "bad"), ("not shown to be identical", "bad"), f"   {facts}"]]
     lines += _faults(done.faults)
     lines += _uncovered(missing)
-    return lines
+    if missing:
+        lines.append(["  why, and what to do: ", _EXPLAIN])
+    return [*lines, *_isolated(done)]
+
+
+def _isolated(done: Replayed) -> list[Line]:
+    return [[f"  it had no network ({done.isolated})"]] if done.isolated else []
 
 
 def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) -> list[Line]:
     where = f" at step {difference.step}" if difference.step is not None else ""
+    stopped = difference.code is Code.NOT_COVERED
     lines: list[Line] = [[
-        ("✗ ", "bad"), (f"diverged{where}", "bad"), "  ",
+        ("✗ ", "bad"), (f"{'stopped' if stopped else 'diverged'}{where}", "bad"), "  ",
         (str(difference.code), "strong"), f" {safe(difference.reason)}",
     ]]  # fmt: skip
     place = [f"lane {safe(difference.lane)}" if difference.lane else "", safe(difference.source)]
     if any(place):
         lines.append(["  " + "   ".join(part for part in place if part)])
+    if stopped:
+        lines.append(["  it is in no recording, and would have happened for real: ", _EXPLAIN])
+        return [*lines, *_isolated(done)]
     what = [safe(difference.kind), safe(difference.name) if difference.name != difference.kind else ""]
     subject = " ".join(part for part in what if part)
     if subject or difference.path:

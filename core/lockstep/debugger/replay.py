@@ -24,6 +24,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
     identical      every request, answer, output and the end were the recorded ones, and all was covered
     cut            the recording is interrupted, and the replay was stopped where it ends
+    isolated       by what the command was kept off the network; "" if it was not
     command        what was run
     recorded_exit  the recorded command's status, -N for signal N, None if it is not known
     """
@@ -39,6 +40,7 @@ class Replayed(msgspec.Struct, frozen=True):
     exit: int
     recorded_exit: int | None
     command: tuple[str, ...]
+    isolated: str
     coverage: tuple[Coverage, ...]
     faults: tuple[str, ...]
 
@@ -80,6 +82,7 @@ def replay(
     stdout: int | None = None,
     stderr: int | None = None,
     trust: bool = False,
+    isolate: bool = False,
     debug: bool = False,
 ) -> Replayed:
     """Replays a run once, in a process of its own, and compares how it ended.
@@ -88,8 +91,9 @@ def replay(
     speed    pace of streams: 0 at once, 1 as recorded, 10 ten times faster
     trust    run the recorded command also where the recording came from elsewhere
     stdout   file descriptor for the command's stdout, stderr likewise; None leaves ours
+    isolate  keep it off the network
 
-    Raises StoreError, LS302 where that trust is needed, and TargetError (LS401, LS402, LS403) where nothing could be
+    Raises StoreError, LS302 where that trust is needed, and TargetError (LS401 to LS403, LS405) where nothing could be
     run; KeyboardInterrupt where a signal ended the command early.
     """
     opened = open_store(store)
@@ -108,7 +112,7 @@ def replay(
     with _in_directory("" if command else told.cwd):
         outcome = launch.run(
             words_, "replay", store, run, speed=speed, hash_seed=told.hash_seed or None, images=told.image,
-            foreign=told.foreign, stdout=stdout, stderr=stderr, debug=debug,
+            foreign=told.foreign, stdout=stdout, stderr=stderr, isolate=isolate, debug=debug,
         )  # fmt: skip
     if outcome.error is not None:
         raise outcome.error
@@ -162,6 +166,7 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
         exit=outcome.status,
         recorded_exit=told.exit,
         command=command,
+        isolated=outcome.isolated,
         coverage=covered,
         faults=report.faults if report is not None else (),
     )

@@ -77,11 +77,19 @@ def check(store: str, run: str) -> Checked:
 
 
 def repeat(
-    store: str, run: str, command: Sequence[str], times: int, output: int, *, trust: bool = False, debug: bool = False
+    store: str,
+    run: str,
+    command: Sequence[str],
+    times: int,
+    output: int,
+    *,
+    trust: bool = False,
+    isolate: bool = False,
+    debug: bool = False,
 ) -> Iterator[Replayed]:
     """Replays up to `times` times, each in a process of its own whose output goes to descriptor `output`."""
     for _ in range(times):
-        done = replay(store, run, command, stdout=output, stderr=output, trust=trust, debug=debug)
+        done = replay(store, run, command, stdout=output, stderr=output, trust=trust, isolate=isolate, debug=debug)
         yield done
         if not done.identical:
             return

@@ -24,6 +24,7 @@ def run(
     foreign: bool = False,
     stdout: int | None = None,
     stderr: int | None = None,
+    isolate: bool = False,
     debug: bool = False,
 ) -> Outcome:
     """Runs the command to its end, recorded or replayed, and says how it went.
@@ -36,9 +37,11 @@ def run(
     images        replay: the recorded number of programs before the recorded one, see `bootstrap`
     foreign       replay: whether the recording was started through an interpreter without lockstep
     stdout        file descriptor for the command's stdout, stderr likewise; None leaves ours
+    isolate       replay: keep the command off the network
 
-    Raises TargetError LS401 where the command cannot be started. Heavy modules are imported only once
-    the command runs, so a recorded program starts one bare interpreter later, and no more.
+    Raises TargetError: LS401 where the command cannot be started, LS405 where it cannot be isolated.
+    Heavy modules are imported only once the command runs, so a recorded program starts one bare interpreter
+    later, and no more.
     """
     place = meeting.make()
     try:
@@ -49,7 +52,15 @@ def run(
         )  # fmt: skip
         try:
             with child.fixed_addresses():
-                ended = supervise.run(list(command), environment, stdout=stdout, stderr=stderr)
+                ended = supervise.run(list(command), environment, stdout=stdout, stderr=stderr, isolate=isolate)
+        except supervise.NotIsolated as error:
+            from lockstep.errors import Code, TargetError
+
+            raise TargetError(
+                Code.NOT_ISOLATED,
+                f"nothing here can take the network from a command ({error}). Without --isolate, what Python itself "
+                "connects is still stopped.",
+            ) from error
         except supervise.NotStarted as error:
             from lockstep.errors import Code, TargetError
 

@@ -20,6 +20,7 @@ class Outcome(msgspec.Struct, frozen=True):
     fault      an error of ours while recording: the program ran on bare
     asked      whether somebody asked the command to end by a signal
     uncovered  executables of Python processes that were started but not recorded
+    isolated   by what the command was kept off the network; "" if it was not
     """
 
     status: int
@@ -29,6 +30,7 @@ class Outcome(msgspec.Struct, frozen=True):
     fault: str = ""
     asked: bool = False
     uncovered: tuple[str, ...] = ()
+    isolated: str = ""
 
 
 def coverage(outcome: Outcome) -> tuple[Coverage, ...]:
@@ -56,6 +58,7 @@ def read(place: str, command: Sequence[str], mode: str, ended: Ended) -> Outcome
     return Outcome(
         status=ended.status,
         asked=ended.asked,
+        isolated=ended.isolated,
         run=meeting.read(place, "run").decode(),
         report=msgspec.json.decode(report, type=Report) if report else None,
         error=error,

@@ -93,10 +93,12 @@ class Whole:
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16, person=b"lockstep printed")
         self._strands: set[str] = set()
+        self.writes = 0
 
     def write(self, strand: Lane, data: str | bytes) -> None:
         self._hash.update(_bytes(data))
         self._strands.add(strand.name)
+        self.writes += 1
 
     def digest(self, still_open: Collection[str]) -> bytes | None:
         """None where a strand printed that is still open: how much of it is in there is a race."""

@@ -364,6 +364,10 @@ class Replaying(Session):
         if self._first is None and not self._cut:
             site = sites.of_exception(error) if error is not None else ""
             self._first = self._compare(end, digest, site)
+        for source, detail in self.recorded_notes():
+            # What was live then was answered by nobody now, even if nothing shows it.
+            if (source, detail) not in self.notes and self._first is None:
+                self.note(source, f"{detail}, in the recording")
         identical = self._first is None and not self.faults and not self.notes
         self.stopped = True
         self.gate.stop()
@@ -403,6 +407,10 @@ class Replaying(Session):
             if self.tape.strands.get(lane, lane) in self._open
             for channel in channels
         )
+
+    def recorded_notes(self) -> list[tuple[str, str]]:
+        """What the recording named as not covered: (source, detail)."""
+        return [(str(source), str(detail)) for source, detail, _ in self._recorded_end().get("notes", ())]
 
     def _recorded_end(self) -> dict[str, Any]:
         body = self.tape.body(self.tape.finish_seq) if self.tape.finish is not None else None

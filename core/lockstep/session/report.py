@@ -8,8 +8,13 @@ from lockstep.errors import Difference
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """How one source of non-determinism was handled: `recorded`, `derived` (from the seed) or
-    `not covered` (with what was seen, where)."""
+    """How one source of non-determinism was handled.
+
+    how    `recorded` (a replay is answered from the record), `derived` (from the run's seed), `not used` (a
+           client that nobody could have recorded, loaded and left alone), or `not covered`: live
+    count  how often
+    detail not covered: what was seen, and where
+    """
 
     source: str
     how: str
@@ -42,3 +47,8 @@ class Report(msgspec.Struct, frozen=True):
     exit: int | None = None
     coverage: tuple[Coverage, ...] = ()
     faults: tuple[str, ...] = ()
+
+    @property
+    def uncovered(self) -> tuple[Coverage, ...]:
+        """What was live."""
+        return tuple(entry for entry in self.coverage if entry.how == "not covered")

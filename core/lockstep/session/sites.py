@@ -21,7 +21,7 @@ _known: dict[str, bool] = {}
 _named: dict[str, str] = {}
 
 
-def _users(filename: str) -> bool:
+def users(filename: str) -> bool:
     found = _known.get(filename)
     if found is None:
         real = filename if filename.startswith("<") else os.path.realpath(filename)
@@ -35,8 +35,21 @@ def site(depth: int = 1) -> str:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        if _users(code.co_filename):
+        if users(code.co_filename):
             return f"{_short(code.co_filename)}:{frame.f_lineno} in {code.co_qualname}"
+        frame = frame.f_back
+    return ""
+
+
+def package(depth: int = 1) -> str:
+    """The installed package nearest to here: the one that the user's own code had do it. "" where there is none."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if users(filename):
+            return ""
+        if _SITE in filename and not filename.startswith(_OURS):
+            return str(frame.f_globals.get("__name__", "")).partition(".")[0]
         frame = frame.f_back
     return ""
 
@@ -47,7 +60,7 @@ def of_exception(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if _users(code.co_filename):
+        if users(code.co_filename):
             found = f"{_short(code.co_filename)}:{trace.tb_lineno} in {code.co_qualname}"
         trace = trace.tb_next
     return found

@@ -15,18 +15,20 @@ from typing import Any, NoReturn
 
 from lockstep.errors import Code
 from lockstep.log.model import Value
-from lockstep.session import engine, sites
+from lockstep.session import coverage, engine, sites
 from lockstep.session.effects import Handed
 from lockstep.session.gate import Gate
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed, Whole
-from lockstep.session.report import Coverage, Report
+from lockstep.session.report import Report
 from lockstep.session.secrets import Secrets
 
 _monotonic_ns = time.monotonic_ns  # before the taps
 
 # A session's result that nobody knows: a block's, or one that is no data.
 UNKNOWN: Any = object()
+
+_MOST_NOTES = 500  # a program may dial a million addresses
 
 # Kinds that close a step of their own where nothing else marks steps.
 _CLOSES_STEP = ("model", "tool", "http", "step")
@@ -51,6 +53,7 @@ class Session:
         self.process = process
         self.faults: list[str] = []
         self.notes: dict[tuple[str, str], int] = {}
+        self.watched: dict[str, str] = {}  # clients that could have gone live: what became of that
         self.counts: dict[str, int] = {}
         self.on_stop: Callable[[], None] | None = None
         self.silence: Callable[[], None] | None = None  # where the process ends with the session
@@ -114,8 +117,10 @@ class Session:
         return {channel: digest for channel, digest in found.items() if digest is not None}
 
     def note(self, source: str, detail: str = "") -> None:
-        """Names something that is not covered."""
+        """Names something that is not covered; a place counts once, with how often it was passed."""
         with self._lock:
+            if len(self.notes) >= _MOST_NOTES and (source, detail) not in self.notes:
+                detail = "at other places"
             self.notes[(source, detail)] = self.notes.get((source, detail), 0) + 1
 
     def fault(self, where: str, error: BaseException) -> None:
@@ -196,6 +201,10 @@ class Session:
             if lane.strand.name not in still_open
         ]
 
+    def writes(self) -> dict[str, int]:
+        """How often the program wrote to each channel."""
+        return {channel: whole.writes for channel, whole in self._whole.items()}
+
     def steps(self) -> int:
         return sum(count for kind, count in self.counts.items() if kind in _CLOSES_STEP)
 
@@ -204,9 +213,6 @@ class Session:
         raise NotImplementedError
 
     def _report(self, mode: str, digest: bytes, exit: int | None, **more: Any) -> Report:
-        coverage = tuple(
-            Coverage(source, "not covered", count, detail) for (source, detail), count in sorted(self.notes.items())
-        )
         used = {lane.name for lane in self.lanes.values() if self._handed[lane.name]}
         return Report(
             mode=mode,
@@ -217,7 +223,7 @@ class Session:
             digest=digest.hex(),
             seconds=(_monotonic_ns() - self._started) / 1e9,
             exit=exit,
-            coverage=coverage,
+            coverage=coverage.of(self),
             faults=tuple(self.faults),
             **more,
         )

@@ -67,14 +67,14 @@ class Same[T]:
         before = self.counts()
         recorded, report = self.record(program)
         assert recorded == bare
-        assert (report.faults, report.coverage) == ((), ())
+        assert (report.faults, report.uncovered) == ((), ())
         after = self.counts()
         if hits is not None:
             assert after[0] - before[0] == hits
         replayed, proof = self.replay(program)
         assert proof.identical, proof.difference
         assert replayed == bare
-        assert (proof.digest, proof.faults, proof.coverage) == (report.digest, (), ())
+        assert (proof.digest, proof.faults, proof.uncovered) == (report.digest, (), ())
         assert self.counts() == after, "the replay reached the server"
         return proof
 

@@ -547,7 +547,7 @@ def test_a_websocket_is_named_and_refused_in_a_replay(same: Same) -> None:
     bare = upgrade(same.server)
     recorded, report = same.record(upgrade)
     assert recorded == bare == 101
-    assert [each.source for each in report.coverage] == ["websocket"]
+    assert [each.source for each in report.uncovered] == ["websocket"]
     before = same.server.counts()
     _, proof = same.replay(upgrade)
     assert not proof.identical

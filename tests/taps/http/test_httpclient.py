@@ -482,7 +482,7 @@ def test_a_seam_that_another_tool_takes_off_is_named(same: Same[Odd], monkeypatc
         return urllib.request.urlopen(odd.url + "/old").read()
 
     _, report = same.record(program)
-    assert [entry.source for entry in report.coverage] == ["http.client.HTTPConnection.getresponse"]
+    assert [entry.source for entry in report.uncovered] == ["http.client.HTTPConnection.getresponse"]
     monkeypatch.undo()
 
 
@@ -528,7 +528,7 @@ def test_an_upgraded_connection_is_named_and_not_replayed(same: Same[Odd]) -> No
 
     recorded, report = same.record(program)
     assert recorded == (101, b"PING")
-    assert [source.source for source in report.coverage] == ["protocol switch"]
+    assert [source.source for source in report.uncovered] == ["protocol switch"]
     before = same.counts()
     _, proof = same.replay(program)
     assert proof.difference is not None and proof.difference.code == "LS210"

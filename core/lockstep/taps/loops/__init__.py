@@ -1,7 +1,7 @@
 """asyncio: a lane for each task, timers and wake-ups as causes, and the loop's ticks.
 
 What is patched are methods of `BaseEventLoop` and `Handle` themselves, so that it works for any loop
-built on them, whoever makes it and when. uvloop is not: it is named.
+built on them, whoever makes it and when. uvloop is not: it is named (`lockstep.taps.guard.clients`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 from lockstep.log.model import Value
-from lockstep.session import current
 from lockstep.session import ticks as positions
 from lockstep.taps.imports import when_imported
 
@@ -19,7 +18,6 @@ from lockstep.taps.imports import when_imported
 def install() -> None:
     """Patches asyncio when it is imported. Once."""
     when_imported("asyncio", _seams)
-    when_imported("uvloop", _name_uvloop)
 
 
 def start(session: Any, facts: Value) -> Value:
@@ -38,18 +36,6 @@ def start(session: Any, facts: Value) -> Value:
 
 def stop(session: Any) -> None:
     pass
-
-
-def _name_uvloop(module: ModuleType) -> None:
-    original = module.new_event_loop
-
-    def new_event_loop(*args: Any, **kwargs: Any) -> Any:
-        session = current.session
-        if session is not None:
-            session.note("uvloop", "its order of callbacks cannot be seen: use the standard loop for an exact replay")
-        return original(*args, **kwargs)
-
-    module.__dict__["new_event_loop"] = new_event_loop
 
 
 def _seams(module: ModuleType) -> None:

@@ -1,0 +1,98 @@
+"""A program for each source that no tap covers: none of its replays is called identical, each report names it."""
+
+from typing import Any
+
+import pytest
+
+# What reaches the server outside while it is recorded, and is stopped in a replay.
+STOPPED = {
+    "raw_socket": "socket",
+    "asyncio_stream": "socket",
+    "datagram": "socket",
+    "grpc": "grpc channel",
+    "grpc_aio": "grpc channel",
+    "uvloop": "uvloop",
+    "psycopg": "postgres",
+    "pycurl": "curl",
+    "curl_cffi": "curl",
+    "primp": "primp",
+    "ctypes_connect": "ctypes",
+    "websocket": "websocket",
+    "websocket_aio": "websocket",
+    "websocket_client": "websocket",
+    "shell": "process",
+    "spawned": "process",
+}
+# What reaches nobody, and only varies.
+NAMED = {
+    "uvloop_quiet": "uvloop",
+    "duckdb": "duckdb",
+    "bcrypt": "bcrypt",
+    "ctypes_random": "ctypes",
+    "own_library": "ctypes",
+}
+
+
+@pytest.mark.parametrize("way", STOPPED)
+def test_what_reaches_outside_is_named_and_stopped(runs: Any, outside: Any, way: str) -> None:
+    recorded = runs.record("ways", way, outside.port)
+    assert (recorded["exit"], recorded["faults"]) == (0, [])
+    assert outside.visits == 1
+    detail = runs.uncovered(recorded)[STOPPED[way]]
+    assert "ways.py:" in detail
+    assert "secret" not in str(recorded["coverage"])
+    replayed = runs.replay()
+    assert not replayed["identical"]
+    assert replayed["divergence"]["code"] == "LS210"
+    assert runs.uncovered(replayed)[STOPPED[way]] == detail
+    assert runs.status == 1
+    assert outside.visits == 1
+
+
+@pytest.mark.parametrize("way", NAMED)
+def test_what_only_varies_is_named(runs: Any, way: str) -> None:
+    recorded = runs.record("ways", way, 0)
+    assert (recorded["exit"], recorded["faults"]) == (0, [])
+    detail = runs.uncovered(recorded)[NAMED[way]]
+    assert "ways.py:" in detail
+    replayed = runs.replay()
+    assert (replayed["identical"], replayed["divergence"]) == (False, None)
+    assert runs.uncovered(replayed)[NAMED[way]] == detail
+
+
+def test_a_host_name_is_not_looked_up_in_a_replay(runs: Any) -> None:
+    recorded = runs.record("ways", "host_name", 0)
+    assert "lockstep.invalid" in runs.uncovered(recorded)["host name"]
+    assert runs.replay()["divergence"]["code"] == "LS210"
+
+
+def test_the_connection_of_unknown_code_in_c_is_found_at_the_end(runs: Any, outside: Any) -> None:
+    recorded = runs.record("ways", "unknown_extension", outside.port)
+    assert f"127.0.0.1:{outside.port} (open at the end" in runs.uncovered(recorded)["socket"]
+    assert outside.visits == 1
+    isolated = runs.replay("--isolate")
+    assert outside.visits == 1
+    # It met no server there, and nothing shows it; but it did while it was recorded.
+    assert not isolated["identical"]
+    assert "in the recording" in runs.uncovered(isolated)["socket"]
+
+
+def test_a_client_that_is_loaded_and_not_used_is_no_source(runs: Any) -> None:
+    recorded = runs.record("ways", "loaded", 0)
+    assert runs.uncovered(recorded) == {}
+    unused = {entry["source"] for entry in recorded["coverage"] if entry["how"] == "not used"}
+    assert unused >= {"grpc channel", "uvloop", "duckdb", "curl", "postgres", "primp", "websocket"}
+    assert runs.replay()["identical"]
+
+
+def test_a_client_with_no_way_to_see_its_use_counts_as_used(runs: Any) -> None:
+    recorded = runs.record("ways", "unwatchable", 0)
+    assert "nobody sees" in runs.uncovered(recorded)["rnet"]
+    assert "has no connect" in runs.uncovered(recorded)["lancedb"]
+    assert not runs.replay()["identical"]
+
+
+def test_watched_clients_are_what_they_were(runs: Any) -> None:
+    recorded = runs.record("ways", "unchanged", 0)
+    assert recorded["exit"] == 0, runs.said
+    assert recorded["faults"] == []
