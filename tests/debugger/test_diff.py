@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import subprocess
 import tempfile
 import time
 import uuid
@@ -362,3 +363,20 @@ def test_durations_are_compared_on_request_and_never_count(record: Callable[...,
         ("a:1", "b:1", "model"), ("a:2", "b:2", "tool"), ("a:3", "b:3", "model"), ("a:4", "b:4", "model"),
     }  # fmt: skip
     assert found.times
+
+
+def test_processes_are_compared_by_what_they_deliver(record: Callable[..., str]) -> None:
+    def program(*words: str) -> Callable[[Agent], None]:
+        def run(agent: Agent) -> None:
+            subprocess.run(words, capture_output=True, check=False)
+
+        return run
+
+    script = "echo begun; echo $1 $2 >&2; exit $2"
+    record("a", program("sh", "-c", script, "sh", "one", "0"))
+    record("b", program("sh", "-c", script, "sh", "one", "0"))
+    record("c", program("sh", "-c", script, "sh", "one", "3"))
+    assert lockstep.diff("a", "b").same
+    [entry] = lockstep.diff("a", "c").differences
+    assert (entry.effect, entry.name) == ("process", "sh")
+    assert [change.path for change in entry.changes] == ["argv[5]", "answer.status", "answer.stderr"]

@@ -17,8 +17,10 @@ from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
 from lockstep.taps.http import request as http
 from lockstep.taps.http.answer import Answer, answer
+from lockstep.taps.processes import request as processes
 
 EXCHANGES = ("model", "http")
+PROCESS = "process"
 _BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
@@ -35,6 +37,8 @@ def request(call: Call, body: Value, *, exact: bool = False) -> Value:
         return _http(body, exact=exact)
     if call.kind == "tool" and "arguments" in body and not exact:
         return {"arguments": snapshot.to_key(body["arguments"])}
+    if call.kind == PROCESS and not exact:
+        return dict(processes.key(body))
     return body
 
 
@@ -68,6 +72,8 @@ def outcome(call: Call, side: Side, asked: Value) -> dict[str, Value]:
             found["answer"] = _answer(call, asked, got)
         if end is not None and call.status == Status.OK:
             found["value"] = end
+    elif call.kind == PROCESS:
+        found["answer"] = _delivered(side.channels(call), end if call.status == Status.OK else None)
     else:
         parts = _joined(side.parts(call))
         if parts:
@@ -79,6 +85,15 @@ def outcome(call: Call, side: Side, asked: Value) -> dict[str, Value]:
     elif call.status != Status.OK:
         found["ended"] = "in flight" if call.status is None else call.status
     return found
+
+
+def _delivered(pieces: Iterable[tuple[str, Value]], status: Value) -> dict[str, Value]:
+    """What a process delivered, pipe by pipe, and how it ended."""
+    found: dict[str, bytes] = {}
+    for channel, piece in pieces:
+        found[channel] = found.get(channel, b"") + (piece if isinstance(piece, bytes) else str(piece).encode())
+    ended = status if isinstance(status, dict) else {"status": status}
+    return {**ended, **{channel: _opened(data) for channel, data in found.items()}}
 
 
 def _answer(call: Call, asked: Value, got: Answer) -> dict[str, Value]:

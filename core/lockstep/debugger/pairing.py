@@ -32,12 +32,14 @@ class Pairs(msgspec.Struct):
     """What belongs together.
 
     lanes    strands, None where the other run has no such one
+    strayed  of these, the ones that run another function, or began at another place among their like
     calls    the same call, in order inside of each strand
     moved    the same call at another place
     removed  calls that only the one run made, `added` only the other
     """
 
     lanes: list[tuple[Lane | None, Lane | None]] = []
+    strayed: list[tuple[Lane, Lane]] = []
     calls: list[tuple[Call, Call]] = []
     moved: list[tuple[Call, Call]] = []
     removed: list[Call] = []
@@ -46,16 +48,16 @@ class Pairs(msgspec.Struct):
 
 def pair(a: Side, b: Side) -> Pairs:
     """Pairs two runs."""
-    found = Pairs([], [], [], [], [])
+    found = Pairs([], [], [], [], [], [])
     prints_a, prints_b = _prints(a.roots), _prints(b.roots)
-    _pair_lanes(a.roots, b.roots, prints_a, prints_b, found.lanes)
+    _pair_lanes(a.roots, b.roots, prints_a, prints_b, found)
     _pair_calls(a, b, found)
     return found
 
 
 def pair_steps(a: Side, b: Side, calls_a: Sequence[Call], calls_b: Sequence[Call]) -> Pairs:
     """Pairs the calls of two steps, whatever their strands. A step of one call is the other's one call."""
-    found = Pairs([], [], [], [], [])
+    found = Pairs([], [], [], [], [], [])
     if len(calls_a) == len(calls_b) == 1:
         found.calls.append((calls_a[0], calls_b[0]))
         return found
@@ -95,22 +97,25 @@ def _deepest_first(roots: Iterable[Lane]) -> list[Lane]:
 
 
 def _pair_lanes(
-    roots_a: list[Lane], roots_b: list[Lane], prints_a: dict[str, bytes], prints_b: dict[str, bytes],
-    found: list[tuple[Lane | None, Lane | None]],
-) -> None:  # fmt: skip
+    roots_a: list[Lane], roots_b: list[Lane], prints_a: dict[str, bytes], prints_b: dict[str, bytes], found: Pairs
+) -> None:
     waiting = [(roots_a, roots_b)]
     while waiting:
         olds, news = waiting.pop()
-        if len(olds) == len(news) == 1 and not found:
+        if len(olds) == len(news) == 1 and not found.lanes:
             pairs: list[tuple[Lane | None, Lane | None]] = [(olds[0], news[0])]
         else:
-            pairs = _siblings(olds, news, prints_a, prints_b)
-        found += pairs
+            pairs = _siblings(olds, news, prints_a, prints_b, found.strayed)
+        found.lanes += pairs
         waiting += [(old.children, new.children) for old, new in pairs if old is not None and new is not None]
 
 
 def _siblings(
-    olds: list[Lane], news: list[Lane], prints_a: dict[str, bytes], prints_b: dict[str, bytes]
+    olds: list[Lane],
+    news: list[Lane],
+    prints_a: dict[str, bytes],
+    prints_b: dict[str, bytes],
+    strayed: list[tuple[Lane, Lane]],
 ) -> list[tuple[Lane | None, Lane | None]]:
     """The strands of one parent."""
     pairs: list[tuple[Lane | None, Lane | None]] = []
@@ -141,7 +146,10 @@ def _siblings(
             likeness = keys.alike(one, other) if prints_a[one.name] and prints_b[other.name] else 0.0
             if likeness >= _LIKE and likeness > best:
                 best, at = likeness, index
-        pairs.append((one, left_b.pop(at) if at >= 0 else None))
+        partner = left_b.pop(at) if at >= 0 else None
+        pairs.append((one, partner))
+        if partner is not None:
+            strayed.append((one, partner))
     pairs += [(None, lane) for lane in left_b]
     return pairs
 

@@ -16,6 +16,7 @@ from lockstep.debugger.sides import Lane, Side
 from lockstep.debugger.structure import ABSENT, around, shown
 from lockstep.log.model import Kind, Value
 
+ENVIRON = "environ"
 _LAST = sys.maxsize  # after all calls
 
 # A place in a run: process and position.
@@ -94,21 +95,21 @@ def _notes(finish: dict[str, Any]) -> set[str]:
 
 
 def strands(ledger: Ledger, pairs: Pairs) -> None:
-    """Strands that run under another name; those that only one run has are told by their calls and output."""
+    """Strands that run elsewhere; those that only one run has are told by their calls and output."""
+    for lane, partner in pairs.strayed:
+        _strayed(ledger, lane, partner)
     for one, other in pairs.lanes:
-        if one is not None and other is not None:
-            if function(one) != function(other):
-                _renamed(ledger, one, other)
-        elif one is not None and one.idle:
+        if one is not None and other is None and one.idle:
             _idle(ledger, one, ledger.a, "removed")
-        elif other is not None and other.idle:
+        elif other is not None and one is None and other.idle:
             _idle(ledger, other, ledger.b, "added")
 
 
-def _renamed(ledger: Ledger, one: Lane, other: Lane) -> None:
+def _strayed(ledger: Ledger, one: Lane, other: Lane) -> None:
     entry = DiffEntry(
         "moved", ledger.a.at_pos(one.stream, one.pos), ledger.b.at_pos(other.stream, other.pos), one.name, "strand",
-        function(one), path="lane", a=shown(one.name), b=shown(other.name), reason="runs under another name",
+        function(one), path="lane", a=shown(one.name), b=shown(other.name),
+        reason="runs as another function" if function(one) != function(other) else "began at another place",
     )  # fmt: skip
     ledger.add((one.stream, one.pos, 0), entry)
 
@@ -223,9 +224,9 @@ def _counts(side: Side) -> dict[str, dict[str, Value]]:
         for lane, counts in said.items() if isinstance(said, dict) else ():
             found.setdefault(lane, {}).update(counts)
     for stream, seq, event in side.heads(Kind.READS):
-        if event.what == "environ":
+        if event.name or event.what == ENVIRON:  # a look at a place, or variables with their values
             body = side.body(stream, seq)
-            values = found.setdefault(event.lane, {}).setdefault("environment", {})
-            if isinstance(body, dict) and isinstance(values, dict):
-                values.update(body)
+            seen = found.setdefault(event.lane, {}).setdefault(f"{event.what} seen", {})
+            if isinstance(seen, dict):
+                seen.update({event.name: body} if event.name else body if isinstance(body, dict) else {})
     return found

@@ -52,14 +52,14 @@ _WORDS = re.compile(
     r"|(?:[A-Z][a-z]{2,8},? )?(?:\d{1,2}[ -][A-Z][a-z]{2,8}|[A-Z][a-z]{2,8} +\d{1,2}),?"
     r"(?: \d\d:\d\d(?::\d\d)?)?[ -]\d{4}(?: \d\d:\d\d(?::\d\d)?)?(?: GMT| UTC)?"
     r"|\b\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\b|\b\d{10}\.\d+\b|\b\d{10}(?:\d{3}|\d{6}|\d{9})?\b)"
-    r"|(?P<took>\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds|min|minutes)\b)"
+    r"|(?P<took>(?<![\w-])\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds|min|minutes)(?![\w-]))"
     r"|(?P<place>\b0x[0-9a-fA-F]{6,}\b)"
-    r"|(?P<word>[A-Za-z0-9_][A-Za-z0-9_\-]{5,})"
+    r"|(?P<word>[A-Za-z0-9_\-]{6,})"
 )
 # What a generated id looks like: maybe a word before it, then letters and digits without a meaning.
 _GENERATED = re.compile(
     r"(?P<kind>(?:[A-Za-z]{1,16}[_-])*)"
-    r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?=[a-z]*\d)(?=\d*[a-z])[A-Za-z0-9]{12,})",
+    r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{12,}|[0-9a-f]{16,})",
     re.IGNORECASE,
 )
 

@@ -121,6 +121,15 @@ class Side:
         for seq in call.parts:
             yield self.body(call.stream, seq)
 
+    def channels(self, call: Call) -> Iterator[tuple[str, Value]]:
+        """The same, each with the name of the stream that brought it."""
+        if call.parts:
+            wanted = set(call.parts) if not isinstance(call.parts, range) else call.parts
+            stream = self.streams[call.stream].info.id
+            for seq, event in self.reader.heads(stream, call.parts[0], call.parts[-1] + 1):
+                if seq in wanted:
+                    yield event.what, self.reader.body(stream, seq)
+
     def outcome(self, call: Call) -> Value:
         value: Value = self.body(call.stream, call.end_seq) if call.end_seq >= 0 else None
         return value
