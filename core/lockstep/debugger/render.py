@@ -88,13 +88,13 @@ def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
         words.duration(done.seconds),
     ])  # fmt: skip
     if done.identical:
-        upto = " up to the cut" if done.cut else ""
+        upto = (" up to the cut" if done.cut else "") + (" (redacted)" if done.redacted else "")
         lines: list[Line] = [[("✓ ", "good"), (f"identical{upto}", "good"), f"   {facts}"]]
         if done.cut:
             lines.append(
                 [f"  the recording was interrupted there ({words.ended(done.recorded_exit)}); so was the replay"]
             )
-        return [*lines, *_isolated(done)]
+        return [*lines, *_redacted(done.redacted), *_isolated(done)]
     lines = [[("✗ ", "bad"), ("not shown to be identical", "bad"), f"   {facts}"]]
     lines += _faults(done.faults)
     lines += _uncovered(missing)
@@ -105,6 +105,14 @@ def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
 
 def _isolated(done: Replayed) -> list[Line]:
     return [[f"  it had no network ({done.isolated})"]] if done.isolated else []
+
+
+def _redacted(names: Sequence[str]) -> list[Line]:
+    if not names:
+        return []
+    shown = ", ".join(safe(name) for name in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    count = words.number(len(names), "secret")
+    return [[f"  {count} known to neither this environment nor the vault, replaced by placeholders: {shown}"]]
 
 
 def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) -> list[Line]:
@@ -212,7 +220,7 @@ def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str
     if verdict.identical:
         count = words.number(verdict.replays, "replay")
         lines.append([
-            ("✓ ", "good"), ("identical", "good"),
+            ("✓ ", "good"), ("identical" + (" (redacted)" if any(one.redacted for one in done) else ""), "good"),
             f"   {count}  digest {words.digest(verdict.digests[0])}  "
             f"{words.number(verdict.live_calls, 'live call')}  {words.duration(verdict.seconds)}",
         ])  # fmt: skip

@@ -13,8 +13,10 @@ from lockstep import launch
 from lockstep.debugger import ending, words
 from lockstep.errors import Code, Difference, LockstepError, TargetError
 from lockstep.launch.outcome import Outcome, coverage
+from lockstep.log.model import Value
 from lockstep.log.store import RunReader, open_store
 from lockstep.session.report import Coverage
+from lockstep.session.session import replayed
 
 SUPERVISOR = "launch"  # the lane of what only the supervisor sees
 
@@ -27,6 +29,7 @@ class Replayed(msgspec.Struct, frozen=True):
     isolated       by what the command was kept off the network; "" if it was not
     command        what was run
     recorded_exit  the recorded command's status, -N for signal N, None if it is not known
+    redacted       secrets whose values nobody knew here, by name: the program got placeholders for them
     """
 
     run: str
@@ -43,6 +46,7 @@ class Replayed(msgspec.Struct, frozen=True):
     isolated: str
     coverage: tuple[Coverage, ...]
     faults: tuple[str, ...]
+    redacted: tuple[str, ...] = ()
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -111,8 +115,9 @@ def replay(
         raise untrusted(run, reader.info.origin, words_)
     with _in_directory("" if command else told.cwd):
         outcome = launch.run(
-            words_, "replay", store, run, speed=speed, hash_seed=told.hash_seed or None, images=told.image,
-            foreign=told.foreign, stdout=stdout, stderr=stderr, isolate=isolate, debug=debug,
+            tuple(command) or _revealed(store, reader.meta, told.command), "replay", store, run, speed=speed,
+            hash_seed=told.hash_seed or None, images=told.image, foreign=told.foreign, stdout=stdout, stderr=stderr,
+            isolate=isolate, debug=debug,
         )  # fmt: skip
     if outcome.error is not None:
         raise outcome.error
@@ -169,7 +174,14 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
         isolated=outcome.isolated,
         coverage=covered,
         faults=report.faults if report is not None else (),
+        redacted=report.redacted if report is not None else (),
     )
+
+
+def _revealed(store: str, meta: Value, command: tuple[str, ...]) -> tuple[str, ...]:
+    """The recorded command with its secrets, as far as they are known here."""
+    secrets, _ = replayed(store, meta if isinstance(meta, dict) else {})
+    return tuple(str(secrets.reveal(word)) for word in command)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ in `lockstep.log` or in the writer takes these. Import it before the taps are in
 from __future__ import annotations
 
 import _thread
+import os
 import time
 
 monotonic = time.monotonic
@@ -17,3 +18,8 @@ sleep = time.sleep
 allocate_lock = _thread.allocate_lock
 RLock = _thread.RLock
 start_new_thread = _thread.start_new_thread
+
+urandom = os.urandom
+open = os.open
+write = os.write
+close = os.close

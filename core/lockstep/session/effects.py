@@ -13,8 +13,10 @@ from lockstep.log.model import Kind, Status, Value
 from lockstep.log.store import UNSTORABLE
 from lockstep.session import exceptions, sites
 from lockstep.session.call import Piece
+from lockstep.session.following import Following
 from lockstep.session.gate import Stopped
 from lockstep.session.lanes import INSIDE, Lane, leave
+from lockstep.session.pieces import Pieces
 from lockstep.session.tape import Recorded, Slot
 from lockstep.session.ticks import here
 
@@ -116,7 +118,19 @@ class LiveCall:
     """An effect that runs for real and is recorded. Faults of ours never reach the program."""
 
     live = True
-    __slots__ = ("_ended", "_handed", "_kind", "_parent", "_serial", "lane", "name", "nested", "pos", "session")
+    __slots__ = (
+        "_ended",
+        "_handed",
+        "_kind",
+        "_parent",
+        "_pieces",
+        "_serial",
+        "lane",
+        "name",
+        "nested",
+        "pos",
+        "session",
+    )
 
     def __init__(self, session: Any, lane: Lane, kind: str, parent: Any) -> None:
         self.session = session
@@ -128,6 +142,7 @@ class LiveCall:
         self._parent = parent
         self._ended = False
         self._handed: Handed | None = None
+        self._pieces: Pieces | None = None
         ticks = here()
         self._serial = ticks.serial if ticks is not None else 0
 
@@ -176,7 +191,7 @@ class LiveCall:
         session = self.session
         pos, tick = session.position(), self._tick() if lane is None else -1
         try:
-            value = session.secrets.hide(value)
+            value = self._hide(value)
             if self._handed is not None:
                 self._handed.add(value)
             name = (lane or self.lane).name
@@ -212,6 +227,24 @@ class LiveCall:
     async def atake(self) -> Piece:
         return self.take()
 
+    def _hide(self, value: Value) -> Value:
+        """A piece of the outcome with its secrets hidden; bytes are pieces of one text."""
+        secrets = self.session.secrets
+        if type(value) is bytes:
+            return self._text().hide(value)
+        segments = value.get("raw") if type(value) is dict else None
+        if type(segments) is not list:
+            return secrets.hide(value)  # type: ignore[no-any-return]
+        text = self._text()
+        head = secrets.hide({name: item for name, item in value.items() if name != "raw"})  # type: ignore[union-attr]
+        raw = [text.hide(segment) if type(segment) is bytes else segment for segment in segments]
+        return {**head, "raw": raw}
+
+    def _text(self) -> Pieces:
+        if self._pieces is None:
+            self._pieces = Pieces(self.session.secrets)
+        return self._pieces
+
     def _tick(self) -> int:
         ticks = here()
         if ticks is None or not ticks.running or ticks.serial == self._serial:
@@ -240,9 +273,8 @@ class ServedCall:
     def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
         if kind is not None:
             self.kind = kind
-        name, request, key = self.session.secrets.hide([name, request, key])
+        name, request, digest = self._hide(name, request, key)
         self.name = name
-        digest = canonical.key(self.kind, name, key)
         # None: past the cut of an interrupted recording, where nothing will ever be handed out.
         recorded = self.session.match(self.lane, self.kind, name, digest, request)
         self.recorded = recorded
@@ -253,6 +285,25 @@ class ServedCall:
         self.session.log_of(self.lane).append(self._handed)
         self.session.count(self.kind)
         self._wait(recorded.slot)
+
+    def _hide(self, name: str, request: Value, key: Value) -> tuple[str, Value, bytes]:
+        """Name and request with their secrets hidden, and the match key: as the recorded call's at this place,
+        where only its secrets have other values now."""
+        session = self.session
+        hidden = session.secrets.hide([name, request, key])
+        digest = canonical.key(self.kind, hidden[0], hidden[2])
+        effects, cursor = self.lane.state.effects, self.lane.state.cursor
+        begin = effects[cursor].begin if cursor < len(effects) else None
+        if begin is not None and begin.kind is Kind.BEGIN and begin.key != digest:
+            recorded = session.tape.request(effects[cursor]).get("request")
+            laid = Following(session.secrets)
+            laid.lay([begin.name, recorded], [name, request])
+            followed: Any = laid.hide([name, request, key])
+            again = canonical.key(self.kind, followed[0], followed[2])
+            if again == begin.key:
+                laid.accept()
+                hidden, digest = followed, again
+        return hidden[0], hidden[1], digest
 
     def inside(self) -> _Within:
         return _Within(None)

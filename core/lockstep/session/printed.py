@@ -2,6 +2,9 @@
 
 Compared as text, whatever the pieces it is written in. Threads print in the recorded order, since a
 channel changes hands between them as a lock does.
+
+A replay compares with what the recorded text is once its secrets are revealed, and digests the text as
+recorded: what a piece with secrets in it stands for is digested when all of it was printed.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from hashlib import blake2b
 
 from lockstep.log.model import Value
 from lockstep.session.lanes import Lane
+from lockstep.session.secrets import Secrets
 
 _PATIENCE = 1.0  # seconds for another thread's write: one that is stuck stops nobody who prints beside it
 
@@ -21,10 +25,21 @@ def _bytes(data: Value) -> bytes:
 
 
 class Printed:
-    """One channel of one lane. `expected` fetches the recorded pieces (replay), None while recording."""
+    """One channel of one lane. `expected` fetches the recorded pieces (replay), None while recording.
 
-    def __init__(self, expected: Sequence[Callable[[], Value]] | None, open_end: bool = False) -> None:
+    passed   what the last write was in the recording: the same text, but for secrets
+    """
+
+    def __init__(
+        self,
+        expected: Sequence[Callable[[], Value]] | None,
+        open_end: bool = False,
+        secrets: Secrets | None = None,
+    ) -> None:
         self._expected = expected
+        self._secrets = secrets
+        self._hidden: list[tuple[int, int, bytes]] = []  # pieces with secrets, not printed yet: size, end, text
+        self.passed = b""
         self._open_end = open_end  # an interrupted recording: more may follow than was stored
         self._ends: list[int] = []  # of the pieces fetched, in bytes of the whole channel
         self._buffer = b""
@@ -33,17 +48,23 @@ class Printed:
 
     def write(self, data: str | bytes) -> tuple[str, str] | None:
         """Takes what is printed now. Replay: (recorded, now) of the line where it differs, else None."""
-        raw = _bytes(data)
-        self._hash.update(raw)
+        raw = self.passed = _bytes(data)
         if self._expected is None:
+            self._hash.update(raw)
             return None
         while len(self._buffer) < len(raw) and self._more():
             pass
         expected, rest = self._buffer[: len(raw)], self._buffer[len(raw) :]
         if expected == raw or (self._open_end and raw.startswith(expected)):
             self._buffer = rest
+            self.passed = self._recorded(raw)
+            self._hash.update(self.passed)
             self.line = (self.line + raw).rpartition(b"\n")[2]
             return None
+        if self._same_but_unknown(raw):
+            self.line = (self.line + raw).rpartition(b"\n")[2]
+            return None
+        self._hash.update(raw)
         # The recorded line to its end, so that the report can show both whole.
         while b"\n" not in self._buffer and len(self._buffer) < 1000 and self._more():
             pass
@@ -81,10 +102,46 @@ class Printed:
         ends = self._ends
         if self._expected is None or len(ends) >= len(self._expected):
             return False
-        piece = _bytes(self._expected[len(ends)]())
-        self._buffer += piece
-        ends.append(len(piece) + (ends[-1] if ends else 0))
+        hidden = self._expected[len(ends)]()
+        piece = revealed = _bytes(hidden)
+        if self._secrets is not None and b"lockstep-secret" in piece:
+            revealed = _bytes(self._secrets.reveal(hidden))
+        self._buffer += revealed
+        ends.append(len(revealed) + (ends[-1] if ends else 0))
+        if revealed is not piece:
+            self._hidden.append((len(revealed), ends[-1], piece))
         return True
+
+    def _same_but_unknown(self, raw: bytes) -> bool:
+        """Whether this is the next recorded piece with a secret in it whose value was not known."""
+        if self._secrets is None or not self._hidden:
+            return False
+        size, end, text = self._hidden[0]
+        if end - size != self._ends[-1] - len(self._buffer) or not self._secrets.same(text, raw):
+            return False
+        del self._hidden[0]
+        self._buffer = self._buffer[size:]
+        self.passed = text
+        self._hash.update(text)
+        return True
+
+    def _recorded(self, raw: bytes) -> bytes:
+        """What was just printed, as it was recorded."""
+        if not self._hidden:
+            return raw
+        end = self._ends[-1] - len(self._buffer)  # in bytes of the whole channel
+        at = end - len(raw)
+        taken: list[bytes] = []
+        while self._hidden:
+            size, stop, text = self._hidden[0]
+            taken.append(raw[: max(0, stop - size - at)])
+            if stop > end:
+                return b"".join(taken)
+            taken.append(text)
+            raw, at = raw[max(0, stop - at) :], max(at, stop)
+            del self._hidden[0]
+        taken.append(raw)
+        return b"".join(taken)
 
 
 class Whole:

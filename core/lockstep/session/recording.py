@@ -11,6 +11,7 @@ from lockstep.log.model import Event, Kind, Value
 from lockstep.session import engine, lanes, reads, sites
 from lockstep.session.effects import Handed, Ignored, LiveCall
 from lockstep.session.lanes import Lane
+from lockstep.session.pieces import Pieces
 from lockstep.session.printed import Outlet, Printed
 from lockstep.session.report import Report
 from lockstep.session.secrets import Secrets
@@ -30,6 +31,7 @@ class Recording(Session):
     ) -> None:  # fmt: skip
         self.writer = writer
         self._outlets: dict[str, Outlet] = {}
+        self._texts: dict[tuple[str, str, bool], Pieces] = {}
         super().__init__(run, process, seed, secrets)
 
     def emit(
@@ -95,7 +97,7 @@ class Recording(Session):
             if effect is True:
                 return
             lane = lanes.lane()
-            data = self.secrets.hide(data)  # type: ignore[assignment]
+            data = self._hide_printed(lane, channel, data, effect)
             if effect is None:
                 self._channel(lane, channel).write(data)
                 self._print_whole(channel, lane, data)
@@ -111,11 +113,21 @@ class Recording(Session):
 
     def feed(self, lane: Lane, channel: str, data: bytes) -> None:
         try:
-            hidden: Any = self.secrets.hide(data)
+            hidden = self._hide_printed(lane, channel, data, None)
             self._channel(lane, channel).write(hidden)
             self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, body=hidden, hidden=True)
         except Exception as error:
             self.fault(f"{channel} of a process", error)
+
+    def _hide_printed(self, lane: Lane, channel: str, data: str | bytes, effect: Any) -> str | bytes:
+        """What is printed, with its secrets hidden; what a lane prints on a channel is one text."""
+        at = (lane.name, channel, effect is not None)
+        text = self._texts.get(at)
+        if text is None:
+            text = self._texts[at] = Pieces(self.secrets)
+        if isinstance(data, str):
+            return text.hide(data.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return text.hide(data)
 
     def _channel(self, lane: Lane, channel: str) -> Printed:
         found = self._printed.get((lane.name, channel))

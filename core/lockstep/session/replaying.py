@@ -185,6 +185,11 @@ class Replaying(Session):
     def step(self, name: str, state: Value) -> None:
         lane = lanes.lane()
         hidden: Any = self.secrets.hide([name, state])
+        expected = lane.state.effects[lane.state.cursor] if lane.state.cursor < len(lane.state.effects) else None
+        if expected is not None and expected.begin.kind is Kind.STEP:
+            recorded_state = [expected.begin.name, self.tape.body(expected.seq)]
+            if self.secrets.same(recorded_state, [name, state]):
+                hidden = recorded_state
         name, state = hidden
         key = canonical.key("step", name, state)
         recorded = self.match(lane, "step", name, key, {"state": state})
@@ -220,8 +225,8 @@ class Replaying(Session):
             return
         lane = lanes.lane()
         printed = self._channel(lane, channel)
-        self._print_whole(channel, lane, data)
         differs = printed.write(data)
+        self._print_whole(channel, lane, printed.passed)
         if differs is not None and self._first is None and not self._cut:
             self.latch(
                 Code.OUTPUT, f"another {channel} than recorded", lane=lane, kind="output", name=channel,
@@ -229,8 +234,7 @@ class Replaying(Session):
             )  # fmt: skip
 
     def feed(self, lane: Lane, channel: str, data: bytes) -> None:
-        hidden: Any = self.secrets.hide(data)
-        differs = self._channel(lane, channel).write(hidden)
+        differs = self._channel(lane, channel).write(data)
         if differs is not None:
             self.diverge(
                 Code.OUTPUT, f"the process is given another {channel} than recorded", lane=lane, kind="process",
@@ -245,7 +249,7 @@ class Replaying(Session):
         found = self._printed.get((lane.name, channel))
         if found is None:
             pieces = [partial(self.tape.body, seq) for _, seq in lane.state.output.get(channel, [])]
-            found = self._printed[(lane.name, channel)] = Printed(pieces, self.interrupted)
+            found = self._printed[(lane.name, channel)] = Printed(pieces, self.interrupted, self.secrets)
         return found
 
     def replay_output(self, effect: Recorded) -> None:
@@ -282,6 +286,10 @@ class Replaying(Session):
         """The first difference wins."""
         if found.code is Code.READS and self._unknown is not None and found.lane not in self.tape.strands:
             found = self._unknown  # that a strand began which reads at all comes before what it reads
+        hidden: Any = self.secrets.hide([found.reason, found.name, found.expected, found.actual, *found.nearest])
+        found = msgspec.structs.replace(
+            found, reason=hidden[0], name=hidden[1], expected=hidden[2], actual=hidden[3], nearest=tuple(hidden[4:])
+        )  # fmt: skip
         with self._lock:
             if self._first is not None or self._cut:
                 return
@@ -356,10 +364,11 @@ class Replaying(Session):
         self._settle()
         if self.silence is not None:
             self.silence()
-        end: Any = self.secrets.hide(ending(exit, error, result))
+        end: Any = ending(exit, error, result)
         recorded = self._recorded_end().get("end")
         if not (isinstance(recorded, dict) and "result" in recorded):
             end.pop("result", None)  # nobody knows what the recorded one would have been
+        end = recorded if recorded is not None and self.secrets.same(recorded, end) else self.secrets.hide(end)
         digest = engine.digest(self.sums(self._open), canonical.digest(end)) if not self._cut else self._digest_of_cut()
         if self._first is None and not self._cut:
             site = sites.of_exception(error) if error is not None else ""
@@ -371,7 +380,9 @@ class Replaying(Session):
         identical = self._first is None and not self.faults and not self.notes
         self.stopped = True
         self.gate.stop()
-        return self._report("replay", digest, exit, identical=identical, cut=self._cut, difference=self._first)
+        return self._report("replay", digest, exit, identical=identical, cut=self._cut, difference=self._first,
+            redacted=tuple(sorted(self.secrets.stood_in)),
+        )  # fmt: skip
 
     def _digest_of_cut(self) -> bytes:
         """All that was recorded has happened. How far beyond it each strand came is a race, so that what they read

@@ -31,6 +31,7 @@ class Report(msgspec.Struct, frozen=True):
     digest     hex BLAKE2b over the lanes (see `session.digest`), recomputed from what this process did
     counts     effects by kind: {"model": 9, "tool": 5}
     faults     errors of our own while recording, in words; the run is then `incomplete`
+    redacted   replay: names of the secrets of which nobody knew the value; the program got placeholders
     """
 
     mode: str
@@ -47,6 +48,7 @@ class Report(msgspec.Struct, frozen=True):
     exit: int | None = None
     coverage: tuple[Coverage, ...] = ()
     faults: tuple[str, ...] = ()
+    redacted: tuple[str, ...] = ()
 
     @property
     def uncovered(self) -> tuple[Coverage, ...]:

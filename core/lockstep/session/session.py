@@ -10,10 +10,13 @@ from typing import Any
 
 from lockstep.errors import Code, StoreError
 from lockstep.log.model import Kind, Value
+from lockstep.log.names import Rules
+from lockstep.log.vault import Vault, is_id, new_id
 from lockstep.session import current, forks
 from lockstep.session.recording import Recording
 from lockstep.session.replaying import Replaying
 from lockstep.session.report import Report
+from lockstep.session.secrets import Secrets, rules_here
 from lockstep.session.surface import UNKNOWN, Session
 from lockstep.session.tape import Tape
 from lockstep.session.writer import Writer
@@ -37,7 +40,13 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
     forks.install()
     store = open_store(store_path, create=True)
     seed = _urandom(32)
-    info = store.create_run(name, {**meta, "seed": seed, "started": _time_ns()})
+    secrets = Secrets(rules=rules_here(), vault=Vault(store.path, vault_id := new_id()), process=ROOT)
+    secrets.know_environment(os.environ)
+    argv = secrets.command(list(sys.argv))
+    told: Any = secrets.hide(dict(meta))
+    rules: Value = {"hide": [*secrets.rules.hide], "keep": [*secrets.rules.keep]}
+    started = _time_ns()
+    info = store.create_run(name, {**told, "seed": seed, "started": started, "vault": vault_id, "rules": rules})
     session: Recording | None = None
 
     def fault(where: str, error: BaseException) -> None:
@@ -45,11 +54,13 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
             session.fault(where, error)
 
     writer = Writer(store.stream(info.name, ROOT), fault)
-    session = Recording(info.name, ROOT, seed, writer)
+    session = Recording(info.name, ROOT, seed, writer, secrets)
     session.store = store.path
+    secrets.fault = fault
     current.session = session
-    body = taps.start(session)
-    session.emit(Kind.START, ROOT, session.position(), body={"facts": body, "pid": os.getpid(), "argv": list(sys.argv)})
+    facts = session.secrets.hide(taps.start(session))
+    body: dict[str, Value] = {"facts": facts, "pid": os.getpid(), "argv": argv}
+    session.emit(Kind.START, ROOT, session.position(), body=body, hidden=True)
     return session
 
 
@@ -72,14 +83,40 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
         raise StoreError(Code.NO_RUN, f"run {name} has no recorded process")
     tape = Tape(reader.heads(stream.id), lambda seq: reader.body(stream.id, seq))
     meta: Any = reader.meta
-    session = Replaying(name, ROOT, bytes(meta["seed"]), tape, speed, deadline)
-    session.store = store.path
-    current.session = session
     start = tape.body(tape.start_seq) if tape.start is not None else None
+    secrets, wrong = replayed(store.path, meta)
+    argv = start.get("argv") if isinstance(start, dict) else None
+    if isinstance(argv, list):
+        secrets.follow_command(argv, list(sys.argv))
+    session = Replaying(name, ROOT, bytes(meta["seed"]), tape, speed, deadline, secrets)
+    session.store = store.path
+    if wrong:
+        session.note("vault", wrong)
+    current.session = session
     facts = start.get("facts") if isinstance(start, dict) else None
     facts = session.secrets.reveal(facts)
     taps.start(session, facts if isinstance(facts, dict) else {})
     return session
+
+
+def replayed(store: str, meta: Mapping[str, Any]) -> tuple[Secrets, str]:
+    """The secrets of a recorded run: as the environment has them now, else as the vault has. Also what is wrong
+    with the vault, "" if nothing."""
+    secrets = Secrets(rules=_rules(meta.get("rules")), process=ROOT, replay=True)
+    secrets.know_environment(os.environ)
+    vault = meta.get("vault")
+    values, wrong = Vault(store, str(vault)).read() if is_id(vault) else ({}, "")
+    secrets.know(values)
+    return secrets, wrong
+
+
+def _rules(told: Value) -> Rules:
+    rules = told if isinstance(told, dict) else {}
+    found = {}
+    for name in ("hide", "keep"):
+        names = rules.get(name)
+        found[name] = tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()
+    return Rules(**found)
 
 
 def finish(session: Session, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:

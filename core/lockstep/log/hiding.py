@@ -1,0 +1,203 @@
+"""Walks a stored value and finds what of it is secret: in texts by themselves, and by the names they stand under.
+
+The same walk serves recording, replay and `scrub`: what stands for a secret is decided by the `stand` that it
+is given. A value in which nothing is found comes back as the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lockstep.log import placeholders, redact
+from lockstep.log.model import Value
+from lockstep.log.names import Judge, Says
+from lockstep.log.redact import Hit
+
+# Lists of [name, value], and lists of the words of a command.
+_PAIRS = frozenset(("headers", "params", "data", "form", "fields", "cookies", "trailers", "query", "$pairs"))
+_WORDS = frozenset(("argv", "command", "cmd", "args"))
+_USER = frozenset(("-u", "--user", "--proxy-user", "--basic-auth"))
+_SHORT = 6  # a text without a name to it that is shorter is no secret
+_MEMO_TEXT = 512
+_MEMO = 4096
+
+type Stand = Callable[[bytes, str], bytes]  # a secret and its kind -> what stands for it
+type Known = Callable[[bytes, bool], Iterable[Hit]]  # what else is secret in a text
+
+
+class Hiding:
+    """One way of hiding. Remembers short texts in which there is nothing, until `forget`."""
+
+    def __init__(self, judge: Judge, stand: Stand, known: Known) -> None:
+        self.judge = judge
+        self._stand = stand
+        self._known = known
+        self._clean: set[str] = set()
+        self._last: tuple[bytes, bytes] = (b"", b"")
+
+    def forget(self) -> None:
+        """More is known to be secret than before."""
+        self._clean = set()
+        self._last = (b"", b"")
+
+    def value(self, value: Value, says: Says = Says.NOTHING, name: str = "") -> Value:
+        """A value with placeholders in it. `name` and what it says: where the value stands."""
+        kind: type = type(value)
+        if kind is str:
+            return self._text(value, says, name)  # type: ignore[arg-type]
+        if kind is bytes:
+            return self._bytes(value, says, name)  # type: ignore[arg-type]
+        if kind is dict:
+            return self._map(value, says)  # type: ignore[arg-type]
+        if kind is list or kind is tuple:
+            return self._list(value, says, name)  # type: ignore[arg-type]
+        return value
+
+    def hits(self, data: bytes, says: Says, name: str, partial: bool = False) -> list[Hit]:
+        """What is secret in a text that stands under a name. `partial`: more of the text may follow."""
+        if says not in (Says.NOTHING, Says.QUERY):
+            found = redact.value(data, says, name)
+            if says is Says.SECRET:
+                return found
+        else:
+            found = []
+        inner = redact.scan(data, self.judge, partial)
+        known = list(self._known(data, partial))
+        if known or (found and inner):
+            return redact.settle((*inner, *known, *found))
+        return found or inner
+
+    def put(self, data: bytes, hits: list[Hit]) -> bytes:
+        """A text with something else in the place of what is secret in it."""
+        pieces, at = [], 0
+        for hit in hits:
+            pieces.append(placeholders.escaped(data[at : hit.start]))
+            pieces.append(self._stand(data[hit.start : hit.end], hit.kind))
+            at = hit.end
+        pieces.append(placeholders.escaped(data[at:]))
+        return b"".join(pieces)
+
+    def _text(self, text: str, says: Says, name: str) -> str:
+        size = len(text)
+        if says is Says.NOTHING:
+            if size < _SHORT or text in self._clean:
+                return text
+        elif not size:
+            return text
+        data = text.encode("utf-8", "surrogatepass")
+        hits = self.hits(data, says, name)
+        if hits or placeholders.MARK in data:
+            return self.put(data, hits).decode("utf-8", "surrogatepass")
+        if size <= _MEMO_TEXT and says is Says.NOTHING:
+            if len(self._clean) > _MEMO:
+                self._clean = set()
+            self._clean.add(text)
+        return text
+
+    def _bytes(self, data: bytes, says: Says, name: str) -> bytes:
+        if len(data) < _SHORT and says is Says.NOTHING:
+            return data
+        before, hidden = self._last  # a request's body is in what is stored and in what must match
+        if before is data:
+            return hidden
+        hits = self.hits(data, says, name)
+        hidden = self.put(data, hits) if hits or placeholders.MARK in data else data
+        self._last = (data, hidden)
+        return hidden
+
+    def _map(self, fields: dict[str, Value], says: Says) -> Value:
+        changed: dict[str, Value] = {}
+        judge = self.judge.says
+        named = judge(str(fields["name"])) if "value" in fields and type(fields.get("name")) is str else Says.NOTHING
+        if says in (Says.COOKIES, Says.SET_COOKIE) and "value" in fields:
+            named = Says.SECRET
+        for name, item in fields.items():
+            kind: type = type(item)
+            if kind is str or kind is bytes:
+                if name == "value" and named is not Says.NOTHING:
+                    hidden = self.value(item, named, str(fields["name"]))
+                elif says is Says.COOKIES and "value" not in fields:
+                    hidden = self.value(item, Says.SECRET, "cookie")
+                else:
+                    hidden = self.value(item, judge(name), name)
+            elif kind is list or kind is dict or kind is tuple:
+                hidden = self.value(item, judge(name), name)
+            else:
+                continue
+            if hidden is not item:
+                changed[name] = hidden
+        keys = [name for name in fields if len(name) >= 2 * _SHORT and self._text(name, Says.NOTHING, "") is not name]
+        if keys:
+            return {self._text(name, Says.NOTHING, ""): changed.get(name, item) for name, item in fields.items()}
+        return {**fields, **changed} if changed else fields
+
+    def _list(self, items: list[Value], says: Says, name: str) -> Value:
+        if name in _WORDS and items and all(type(item) in (str, bytes) for item in items):
+            hidden = self.words(items)
+        elif name in _PAIRS:
+            hidden = [self._pair(item, says) for item in items]
+        else:
+            hidden = [item if type(item) in _ATOMS else self.value(item, says, name) for item in items]
+        if all(new is old for new, old in zip(hidden, items, strict=True)):
+            return items
+        return hidden
+
+    def _pair(self, item: Value, says: Says) -> Value:
+        if type(item) is list and len(item) == 2 and type(item[0]) is str:
+            hidden = self.value(item[1], self.judge.says(item[0]), item[0])
+            return item if hidden is item[1] else [item[0], hidden]
+        return self.value(item, says)
+
+    def words(self, words: list[Value]) -> list[Value]:
+        """The words of a command, where an option may be followed by what it takes."""
+        hidden: list[Value] = []
+        option = ""
+        for word in words:
+            text = word if isinstance(word, str) else word.decode("utf-8", "surrogateescape")  # type: ignore[union-attr]
+            says, name = Says.NOTHING, option.lstrip("-")
+            if option in _USER and ":" in text and not text.startswith("-"):
+                user, _, _ = text.partition(":")
+                size = len(user.encode("utf-8", "surrogateescape")) + 1
+                raw = text.encode("utf-8", "surrogateescape")
+                new: Any = self.put(raw, [Hit(size, len(raw), "password")]) if len(raw) > size else raw
+                hidden.append(new.decode("utf-8", "surrogateescape") if isinstance(word, str) else new)
+                option = ""
+                continue
+            if option and not text.startswith("-"):
+                says = self.judge.says(name)
+                says = Says.SECRET if says is Says.MAYBE else says
+            hidden.append(self.value(word, says, name))
+            option = text if text.startswith("-") and "=" not in text else ""
+        return hidden
+
+
+_ATOMS = frozenset((int, float, bool, type(None)))
+
+
+def revealed(value: Value, text: Callable[[bytes], bytes]) -> Value:
+    """The reverse walk: `text` puts the values into hidden text. The same object where there are none."""
+    kind = type(value)
+    if kind is str:
+        if "lockstep-secret" not in value:  # type: ignore[operator]
+            return value
+        return text(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")  # type: ignore[union-attr]
+    if kind is bytes:
+        return text(value) if placeholders.MARK in value else value  # type: ignore[arg-type, operator]
+    if kind is list:
+        items: list[Value] = value  # type: ignore[assignment]
+        new = [item if type(item) in _ATOMS else revealed(item, text) for item in items]
+        return items if all(a is b for a, b in zip(new, items, strict=True)) else new
+    if kind is dict:
+        fields: dict[str, Value] = value  # type: ignore[assignment]
+        made = {
+            str(revealed(name, text)) if "lockstep-secret" in name else name: item
+            if type(item) in _ATOMS
+            else revealed(item, text)
+            for name, item in fields.items()
+        }
+        same = all(a is b for a, b in zip(made, fields, strict=True)) and all(
+            a is b for a, b in zip(made.values(), fields.values(), strict=True)
+        )
+        return fields if same else made
+    return value

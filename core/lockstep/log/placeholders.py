@@ -1,0 +1,115 @@
+"""What stands in the log for a secret: text that is legal in a header, a URL, a form, JSON and a file name.
+
+    lockstep-secret.openai-key-1.            the first OpenAI key of the run
+    lockstep-secret.DB_PASSWORD.             the value of that environment variable
+    lockstep-secret-url.password-1.          the same password, percent-encoded
+    lockstep-secret-json.password-1.         the same, as it stands inside a JSON string
+    lockstep-secret-part.password-1.0-7.     its first 7 bytes, where a border between two pieces cut it
+    lockstep-secret-part.password-1.7-12.    the rest
+    lockstep-secret-literal.                 no secret: the program's own text was `lockstep-secret`
+
+A name says of what kind a secret is and which of its kind, in the order of first appearance, or which
+variable it came from. Nothing in it depends on the value.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+MARK = b"lockstep-secret"
+LITERAL = MARK + b"-literal."
+URL, JSON, PART = "url", "json", "part"
+
+_PLACEHOLDER = re.compile(
+    rb"lockstep-secret(?:-literal\.|(?:-(url|json))?\.([A-Za-z0-9_-]{1,120})\."
+    rb"|-part\.([A-Za-z0-9_-]{1,120})\.(\d{1,9})-(\d{1,9})\.)"
+)
+_UNFIT = re.compile(r"[^A-Za-z0-9_]+")
+
+
+class Placeholder(msgspec.Struct, frozen=True):
+    """One placeholder in a text. `form`: "" for the value itself, else URL, JSON or PART.
+
+    start, stop   PART: which bytes of the value
+    """
+
+    name: str
+    form: str = ""
+    start: int = 0
+    stop: int = 0
+
+    def text(self) -> bytes:
+        if self.form == PART:
+            return f"lockstep-secret-part.{self.name}.{self.start}-{self.stop}.".encode()
+        return f"lockstep-secret{'-' if self.form else ''}{self.form}.{self.name}.".encode()
+
+
+def label(words: str) -> str:
+    """A kind as it stands in a name."""
+    return _UNFIT.sub("-", words).strip("-").lower()[:40] or "secret"
+
+
+def escaped(data: bytes) -> bytes:
+    """Text of the program's own, in which nothing looks like a placeholder any more."""
+    return data.replace(MARK, LITERAL)
+
+
+def split(data: bytes) -> Iterator[bytes | Placeholder]:
+    """Takes hidden text apart: the program's own text, as it was, and placeholders."""
+    at = 0
+    own: list[bytes] = []
+    for found in _PLACEHOLDER.finditer(data):
+        own.append(data[at : found.start()])
+        at = found.end()
+        form, name, part, start, stop = found.groups()
+        if name is None and part is None:
+            own.append(MARK)
+            continue
+        if text := b"".join(own):
+            yield text
+        own = []
+        if part is not None:
+            yield Placeholder(part.decode(), PART, int(start), int(stop))
+        else:
+            yield Placeholder(name.decode(), form.decode() if form else "")
+    if text := b"".join((*own, data[at:])):
+        yield text
+
+
+def revealed(data: bytes, value: Callable[[str], tuple[bytes, bool]]) -> bytes:
+    """Hidden text with the values in it. `value` gives what a name stands for, and whether that is the
+    recorded value."""
+    pieces = []
+    for piece in split(data):
+        pieces.append(piece if isinstance(piece, bytes) else given(piece, *value(piece.name)))
+    return b"".join(pieces)
+
+
+def given(piece: Placeholder, value: bytes, recorded: bool = True) -> bytes:
+    """What the program gets for a placeholder. A value that is not the recorded one, cut up, comes whole in the
+    place of its first part."""
+    if piece.form != PART:
+        return variant(value, piece.form) if piece.form else value
+    if recorded:
+        return value[piece.start : piece.stop]
+    return b"" if piece.start else value
+
+
+def variant(value: bytes, form: str) -> bytes:
+    """The value as it stands in a URL or a form, or inside a JSON string."""
+    if form == URL:
+        return urllib.parse.quote(value, safe="").encode()
+    text = msgspec.json.encode(value.decode("utf-8", "surrogateescape"))[1:-1] if _is_text(value) else value
+    return bytes(text)
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
