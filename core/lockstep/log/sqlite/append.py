@@ -171,7 +171,8 @@ class SqliteAppender:
             return
         whole = fold or squash
         start, blob = (0, 0) if whole else (self._rows_events, self._rows_blobs)
-        cols, body = make(self._events[start:], self._bodies[start:], self._blobs[blob:], self._squeeze)
+        squeeze = self._squeeze if fold else self._squeeze.passing
+        cols, body = make(self._events[start:], self._bodies[start:], self._blobs[blob:], squeeze)
         leaves = [(schema.first_key(self.stream) | n, self._squeeze.leaf(data)) for n, data in self._bigs]
         leaves_size = sum(len(data) for _, data in leaves)
         row_size = len(cols) + len(body) + (0 if whole else self._rows_size)

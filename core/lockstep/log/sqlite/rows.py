@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -23,6 +23,7 @@ MOST_LEAF = 1 << 30
 _MOST_EVENTS = 1 << 16
 _MOST_BLOBS = 1 << 20
 
+type Squeeze = Callable[[bytes], bytes]
 type Body = tuple[list[bytes], list[bytes]]  # packed bodies (b"" for None), blobs
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -36,6 +37,7 @@ class Squeezer:
 
     def __init__(self) -> None:
         self._compressor: zstandard.ZstdCompressor | None = None
+        self._quick: zstandard.ZstdCompressor | None = None
 
     def __call__(self, data: bytes) -> bytes:
         if len(data) < _WORTH:
@@ -45,6 +47,16 @@ class Squeezer:
 
             self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         return self._compressor.compress(data)
+
+    def passing(self, data: bytes) -> bytes:
+        """For what a later row will replace: two thirds of the time."""
+        if len(data) < _WORTH:
+            return data
+        if self._quick is None:
+            import zstandard
+
+            self._quick = zstandard.ZstdCompressor(level=1, write_checksum=True)
+        return self._quick.compress(data)
 
     def leaf(self, data: bytes) -> bytes:
         """A big leaf: always with a mark, since its bytes are anything."""
@@ -83,7 +95,7 @@ def expand_leaf(data: bytes, most: int = MOST_LEAF) -> bytes:
     raise StoreError(Code.DAMAGED, "a stored leaf has no known form")
 
 
-def make(events: Sequence[Event], bodies: list[bytes], blobs: list[bytes], squeeze: Squeezer) -> tuple[bytes, bytes]:
+def make(events: Sequence[Event], bodies: list[bytes], blobs: list[bytes], squeeze: Squeeze) -> tuple[bytes, bytes]:
     """The columns `cols` and `body` of a row."""
     return squeeze(columns.encode(events)), squeeze(_encode((bodies, blobs)))
 
