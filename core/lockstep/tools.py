@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, Literal, cast, overload
 
 from lockstep.errors import Code, LockstepError
+from lockstep.log import canonical
 from lockstep.log.model import Status, Value
 from lockstep.session import current, exceptions, snapshot
 
@@ -67,7 +68,9 @@ class _Tool:
             bound: dict[str, Any] = dict(zip(self._names, args, strict=False))
             if kwargs.keys().isdisjoint(bound):
                 bound.update(kwargs)
-                return {name: _taken(value) for name, value in bound.items()}
+                return {
+                    name: value if type(value) in canonical.LEAVES else _taken(value) for name, value in bound.items()
+                }
         # More than there are names for, or a name given twice: the call itself will say if that is wrong.
         return {"args": _taken(list(args)), "kwargs": {name: _taken(value) for name, value in kwargs.items()}}
 

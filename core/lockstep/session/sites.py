@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from types import FrameType
+from types import CodeType, FrameType
 
 _LIBRARIES = tuple(
     {
@@ -19,6 +19,8 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 _known: dict[str, bool] = {}
 _named: dict[str, str] = {}
+_MOST_PLACES = 4096
+_placed: dict[tuple[CodeType, int], str] = {}  # finding a line number takes as long as all the rest
 
 
 def users(filename: str) -> bool:
@@ -33,10 +35,18 @@ def users(filename: str) -> bool:
 def site(depth: int = 1) -> str:
     """The innermost frame that is neither Lockstep's, nor the standard library's, nor an installed package's."""
     frame: FrameType | None = sys._getframe(depth)
+    known = _known.get  # most calls pass a dozen frames of a client: not a function call for each
     while frame is not None:
         code = frame.f_code
-        if users(code.co_filename):
-            return f"{_short(code.co_filename)}:{frame.f_lineno} in {code.co_qualname}"
+        found = known(code.co_filename)
+        if found or (found is None and users(code.co_filename)):
+            place = code, frame.f_lasti
+            text = _placed.get(place)
+            if text is None:
+                text = f"{_short(code.co_filename)}:{frame.f_lineno} in {code.co_qualname}"
+                if len(_placed) < _MOST_PLACES:
+                    _placed[place] = text
+            return text
         frame = frame.f_back
     return ""
 

@@ -32,9 +32,29 @@ _DEPTH = canonical.MAX_DEPTH - 20
 type _At = tuple[_At, str] | None
 
 
-def to_value(obj: object) -> Value:
+def to_value(obj: Any) -> Value:
     """The object as data, as it is now. Raises StoreError LS207 with the path to what can't be stored."""
+    cls = type(obj)
+    if cls in canonical.LEAVES:
+        plain: Value = obj
+        return plain
+    if cls is dict:
+        # Most are flat. The copy comes first: another thread may add to it meanwhile.
+        fields: dict[Any, Any] = dict(obj)
+        if _flat(fields.values()) and _TEXT.issuperset(map(type, fields)) and TAG not in fields:
+            return fields
+    elif cls is list:
+        items: list[Any] = list(obj)
+        if _flat(items):
+            return items
     return _Taker().value(obj, None)
+
+
+_TEXT = frozenset({str})
+
+
+def _flat(items: Iterable[Any]) -> bool:
+    return canonical.LEAVES.issuperset(map(type, items))
 
 
 def from_value(value: Value) -> Any:

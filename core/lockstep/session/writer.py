@@ -34,7 +34,8 @@ _allocate = untapped.allocate_lock
 
 BOUND = 128 << 20  # bytes of events that may wait in memory
 STACK = 16 << 20  # C decoders crash on deep JSON in small stacks; with 8 MB they raise
-SHALLOW = 16  # events that may wait without being weighed; with so many the thread goes to work
+SHALLOW = 16  # events that may wait without being weighed
+MANY = 64  # with so many waiting the thread goes to work
 LINGER = 0.003  # seconds in which more events may join a commit
 BATCH = 512
 STALL = 0.25  # seconds a full queue may hold up the program, once
@@ -96,10 +97,10 @@ class Writer:
         queued = self._queue.qsize()
         if queued < SHALLOW:
             self._queue.put(event)
-            if queued == SHALLOW - 1:
-                self._hurry()
         else:
             self._put_weighed(event)
+            if queued == MANY:
+                self._hurry()
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until all that was put is durable against kill -9. False: it is not, or not in time."""

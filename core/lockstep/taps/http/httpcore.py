@@ -13,7 +13,6 @@ end has the part {"closed": true}: closing suspends the task, and the program go
 
 from __future__ import annotations
 
-import contextlib
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import current
 from lockstep.taps.http import bodies, streams
-from lockstep.taps.http.request import absolute, asked, offered
+from lockstep.taps.http.request import Described, absolute, describe, known, offered, with_body
 from lockstep.taps.http.seams import Seam, Seams, parameters
 from lockstep.taps.imports import when_imported
 
@@ -196,10 +195,11 @@ def _head(request: Any, response: Any) -> dict[str, Value]:
             head[name] = value.decode("latin-1") if isinstance(value, bytes) else value
     if any(name.lower() == "content-encoding" for name, _ in headers):
         head["offered"] = offered(_text(request.headers))
-    # Information only; it raises OSError on a connection that the peer has closed already.
-    with contextlib.suppress(Exception):
+    try:
         address = extensions["network_stream"].get_extra_info("server_addr")
         head["server_addr"] = [str(address[0]), int(address[1])]
+    except Exception:  # information only; it raises OSError on a connection that the peer has closed already
+        pass
     return head
 
 
@@ -249,9 +249,15 @@ def _response(call: Any, request: Any, module: Any, piece: Any, stream: Any) -> 
 
 def _ask(call: Any, request: Any, body: bytes, partial: str | None) -> None:
     url = request.url
-    address = absolute(url.scheme.decode(), url.host.decode("latin-1"), url.port, url.target.decode("latin-1"))
-    what = asked(request.method.decode("latin-1"), address, _text(request.headers), body, partial)
+    raw = (request.method, url.scheme, url.host, url.port, url.target, *request.headers)
+    what = with_body(known(raw, lambda: _described(request)), body, partial)
     call.ask(what.name, what.request, what.key, what.kind)
+
+
+def _described(request: Any) -> Described:
+    url = request.url
+    address = absolute(url.scheme.decode(), url.host.decode("latin-1"), url.port, url.target.decode("latin-1"))
+    return describe(request.method.decode("latin-1"), address, _text(request.headers))
 
 
 def _text(headers: Any) -> list[tuple[str, str]]:

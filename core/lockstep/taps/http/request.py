@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -43,10 +43,13 @@ _AZURE_SIGNATURE = frozenset(["sig", "se", "st"])
 
 _BOUNDARY = re.compile(r'\s*;\s*boundary=(?:"([^"]*)"|([^;\s]*))', re.IGNORECASE)
 _SAME_BOUNDARY = b"boundary"
+_BOUNDARY_IS, _ENCODING_IS = "boundary", "encoding"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MOST_DECODED = 256 << 20
 _MOST_NAMES = 1000
 _MOST_URLS = 256
+_MOST_DESCRIBED = 256
+_described: dict[tuple[object, ...], Described] = {}
 _taken_apart: dict[str, tuple[str, str, str | None, str]] = {}
 _judged: dict[str, str | None] = {}
 
@@ -60,24 +63,63 @@ class Asked(msgspec.Struct, frozen=True):
     key: Value
 
 
-def asked(method: str, url: str, headers: Headers, body: bytes, partial: str | None = None) -> Asked:
-    """Describes a request. `url` is absolute; `partial` says why the body was not
-    sent to its end, None if it was."""
+class Described(msgspec.Struct, frozen=True):
+    """A request without its body. What a body is compared as may depend on `boundary` and `encodings`."""
+
+    method: str
+    url: str
+    headers: Headers
+    shown: str
+    pairs: Value  # the headers, as stored
+    origin: str
+    path: str
+    query: str | None
+    kept: Value  # the headers, as compared
+    undo: tuple[tuple[str, bytes], ...]
+
+
+def describe(method: str, url: str, headers: Headers) -> Described:
+    """Describes a request whose `url` is absolute."""
     origin, path, query, shown = _parts(url)
     pairs: list[Value] = [[name, value] for name, value in headers]
-    request: dict[str, Value] = {"method": method, "url": url, "body": body, "headers": pairs}
-    body, kept = _comparable(body, headers)
+    kept, undo = _comparable(headers)
+    return Described(method, url, headers, f"{method} {shown}", pairs, origin, path, query, kept, undo)
+
+
+def known(raw: tuple[object, ...], make: Callable[[], Described]) -> Described:
+    """The description of a request that consists of these parts: a program's requests mostly differ in their
+    bodies only, and taking one apart costs what all the rest of recording it does."""
+    found = _described.get(raw)
+    if found is None:
+        found = make()
+        if len(_described) < _MOST_DESCRIBED and not found.undo and len(found.url) < 500:
+            _described[raw] = found
+    return found
+
+
+def asked(method: str, url: str, headers: Headers, body: bytes, partial: str | None = None) -> Asked:
+    """Describes a request with its body. `url` is absolute; `partial` says why the body was not sent to its
+    end, None if it was."""
+    return with_body(describe(method, url, headers), body, partial)
+
+
+def with_body(about: Described, body: bytes, partial: str | None = None) -> Asked:
+    """The whole request."""
+    method, url, headers = about.method, about.url, about.headers
+    request: dict[str, Value] = {"method": method, "url": url, "body": body, "headers": about.pairs}
+    for what, how in about.undo:
+        body = body.replace(how, _SAME_BOUNDARY) if what == _BOUNDARY_IS else _decoded(body, how)
     key: dict[str, Value] = {
         "method": method,
-        "origin": origin,
-        "path": path,
-        "query": query,
-        "headers": kept,
+        "origin": about.origin,
+        "path": about.path,
+        "query": about.query,
+        "headers": about.kept,
         "body": body,
     }
     if partial is not None:
         request["partial"] = key["partial"] = partial
-    return Asked(f"{method} {shown}", classify(method, url, headers, body), request, key)
+    return Asked(about.shown, classify(method, url, headers, body), request, key)
 
 
 def _parts(url: str) -> tuple[str, str, str | None, str]:
@@ -111,8 +153,9 @@ def offered(headers: Headers) -> str:
     return ",".join(value for name, value in headers if name.lower() == "accept-encoding")
 
 
-def _comparable(body: bytes, headers: Headers) -> tuple[bytes, list[Value]]:
+def _comparable(headers: Headers) -> tuple[Value, tuple[tuple[str, bytes], ...]]:
     kept: list[tuple[str, str]] = []
+    undo: list[tuple[str, bytes]] = []
     for name, value in headers:
         lower = _compared(name)
         if lower is None:
@@ -122,16 +165,14 @@ def _comparable(body: bytes, headers: Headers) -> tuple[bytes, list[Value]]:
             if found is not None and value.lower().startswith("multipart/"):
                 boundary = (found[1] or found[2] or "").encode("latin-1")
                 if boundary:
-                    body = body.replace(boundary, _SAME_BOUNDARY)
+                    undo.append((_BOUNDARY_IS, boundary))
                 value = value[: found.start()] + value[found.end() :]
         elif lower == "content-encoding":
             # Compressors write the time and their version into what they make.
-            plain = _decoded(body, value.strip().lower())
-            if plain is not None:
-                body = plain
+            undo.append((_ENCODING_IS, value.strip().lower().encode("latin-1")))
         kept.append((lower, value))
     kept.sort(key=lambda pair: pair[0])  # stable: repeated headers keep their order
-    return body, [[name, value] for name, value in kept]
+    return [[name, value] for name, value in kept], tuple(undo)
 
 
 def _compared(name: str) -> str | None:
@@ -146,15 +187,16 @@ def _compared(name: str) -> str | None:
     return found
 
 
-def _decoded(body: bytes, encoding: str) -> bytes | None:
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        return None
+def _decoded(body: bytes, encoding: bytes) -> bytes:
+    """The body without its compression; as it is where that cannot be undone."""
+    if encoding not in (b"gzip", b"x-gzip", b"deflate"):
+        return body
     try:
         inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
         plain = inflate.decompress(body, _MOST_DECODED)
     except zlib.error:
-        return None
-    return plain if inflate.eof and not inflate.unused_data else None
+        return body
+    return plain if inflate.eof and not inflate.unused_data else body
 
 
 def _query(query: str) -> str:
