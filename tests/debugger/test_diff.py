@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import secrets
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import time_machine
 from tests.debugger.conftest import Agent, user
 
 import lockstep
@@ -101,10 +103,47 @@ def test_what_a_program_draws_and_measures_for_itself_is_no_difference(record: C
     assert lockstep.diff("a", "b").differences == ()
 
 
-def test_a_moment_that_is_not_of_the_run_is_a_difference(record: Callable[..., str]) -> None:
-    record("a", lambda _: get_policy("due 2019-03-04T10:00:00Z"))
-    record("b", lambda _: get_policy("due 2019-03-05T10:00:00Z"))
+@pytest.mark.parametrize(
+    "text", ["due 2019-03-0{}T10:00:00Z", "meet at 1{}:00", "wait {}0 s", "paid on March {}, 2021"]
+)
+def test_a_time_that_nobody_read_from_a_clock_is_a_difference(record: Callable[..., str], text: str) -> None:
+    for run, digit in (("a", "4"), ("b", "5")):
+        record(run, lambda _, digit=digit: (get_policy(text.format(digit)), time.time()))
     assert lockstep.diff("a", "b").first is not None
+
+
+def test_every_way_to_write_the_time_is_no_difference(record: Callable[..., str]) -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=5))
+
+    def program(agent: Agent) -> None:
+        for form in ("%Y-%m-%d", "%d %B %Y", "%B %d, %Y %H:%M:%S", "%H:%M:%S", "%a, %d %b %Y %H:%M:%S GMT", "%c"):
+            get_policy(f"now {time.strftime(form, time.gmtime())}, {datetime.datetime.now(zone).isoformat()}")
+        get_policy(f"{int(time.time())} {datetime.datetime.now():%H:%M:%S.%f} {time.time_ns()} {round(time.time(), 2)}")
+        get_order(int(time.time()), total=time.time_ns())
+
+    record("a", program)
+    with time_machine.travel(time.time() + 40 * 86400):
+        record("b", program)
+    assert lockstep.diff("a", "b").differences == ()
+
+
+def test_a_time_in_an_answer_is_the_time_of_the_answer(record: Callable[..., str]) -> None:
+    def program(shift: int) -> Callable[[Agent], None]:
+        def run(agent: Agent) -> None:
+            told = now()["at"]
+            get_policy(f"as of {told}")
+
+        @lockstep.tool(effect="read")
+        def now() -> dict[str, Any]:
+            return {"at": datetime.datetime.fromtimestamp(time.time() - shift, datetime.UTC).isoformat()}
+
+        return run
+
+    record("a", program(0))
+    record("b", program(0))
+    record("late", program(5000))
+    assert lockstep.diff("a", "b").differences == ()
+    assert lockstep.diff("a", "late").first is not None
 
 
 def test_an_id_that_a_mutating_tool_made_is_renamed_and_one_that_was_looked_up_is_not(

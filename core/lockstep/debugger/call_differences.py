@@ -162,6 +162,7 @@ def _outcome(ledger: Ledger, draft: _Draft, known: _Known) -> None:
         model=one.kind == other.kind == "model",
         made=_makes(one, asked_a) and _makes(other, asked_b),
         cut=one.status == other.status and one.status in _STOPPED,
+        span=ledger.spans(one, other),
     )
     if {one.status, other.status} == {Status.OK, Status.CLOSED} and not ledger.exact:
         # Whether a program that wants no more still meets the end of an answer depends on how that was cut up.

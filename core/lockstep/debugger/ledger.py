@@ -9,10 +9,10 @@ import msgspec
 
 from lockstep.debugger.drawn import Drawn
 from lockstep.debugger.entries import DiffEntry
-from lockstep.debugger.moments import Moments
+from lockstep.debugger.moments import Moments, Span
 from lockstep.debugger.pairing import Pairs
 from lockstep.debugger.sameness import LeftOut, Sameness, Where
-from lockstep.debugger.sides import Side
+from lockstep.debugger.sides import Call, Side
 from lockstep.debugger.structure import Change, Comparison, Found
 from lockstep.log.model import Value
 
@@ -31,7 +31,8 @@ class Ledger:
         self.a = a
         self.b = b
         self.exact = exact
-        self._same = Sameness((Drawn(a), Drawn(b)), (Moments(a), Moments(b)), exact=exact)
+        self._moments = Moments(a), Moments(b)
+        self._same = Sameness((Drawn(a), Drawn(b)), self._moments, exact=exact)
         self._entries: list[tuple[Order, DiffEntry]] = []
         self._left_out: dict[tuple[str, str], LeftOut] = {}
         self._places: list[tuple[int, int]] = []  # of what both have: in the second run,
@@ -71,6 +72,10 @@ class Ledger:
         comparison = Comparison(self._same, left_out)
         comparison.compare(a, b, path, path, where)
         return comparison.found, bool(left)
+
+    def spans(self, a: Call, b: Call) -> tuple[Span | None, Span | None]:
+        """When two calls were made and answered."""
+        return self._moments[0].span(a), self._moments[1].span(b)
 
     def compare_whole(self, entry: DiffEntry, a: Value, b: Value, order: Order) -> None:
         """Adds the entry where two values differ, with the places."""

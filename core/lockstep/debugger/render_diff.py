@@ -125,7 +125,7 @@ def _what(entry: DiffEntry) -> str:
         return safe(entry.reason)
     more = f"  +{len(entry.changes) - 1}" if len(entry.changes) > 1 else ""
     a, b = _closer(entry.a, entry.b)
-    return f"{safe(entry.path)}  {safe(a)} → {safe(b)}{more}"
+    return f"{cut(safe(entry.path), _SHORT)}  {safe(a)} → {safe(b)}{more}"
 
 
 def _closer(a: str, b: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ nothing and differ between any two live runs; they are counted and told, and are
 * ids made anew, where both runs have the same one: an id that a model's provider made for its answer, or a server for
   what it was asked to create, or that the program drew from its own entropy. They are renamed one to one over the
   whole of both runs: an id that is used at another place than its partner is a difference.
-* moments of the run itself, and durations that it measured (`lockstep.debugger.moments`)
+* the time that it was, and durations that the run measured (`lockstep.debugger.moments`)
 * headers that tell of the transport and of one request's handling, and what a provider adds for itself
 * how far an answer had come when the program itself stopped reading it
 
@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger.drawn import Drawn
-from lockstep.debugger.moments import Moments
+from lockstep.debugger.moments import Moments, Span
 from lockstep.log.model import Value
 
 ID, TIME, HEADER, PROVIDER, ARRIVED = "id", "time", "header", "provider's own", "not read to its end"
@@ -71,6 +71,7 @@ class Where(msgspec.Struct, frozen=True):
     answer   an HTTP answer, `model` that of a model's provider, `headers` its headers
     made     an answer of something that may have made what it answers with (a POST, a mutating tool)
     cut      an answer that neither program read to its end
+    span     when it was answered, in the one run and in the other
     """
 
     lane: tuple[str, str] = ("", "")
@@ -79,6 +80,7 @@ class Where(msgspec.Struct, frozen=True):
     made: bool = False
     headers: bool = False
     cut: bool = False
+    span: tuple[Span | None, Span | None] = (None, None)
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -105,6 +107,7 @@ class Sameness:
         self._moments = moments
         self._partner: dict[str, str] = {}
         self._back: dict[str, str] = {}
+        self._times: set[tuple[Any, Any]] = set()  # what was the time in both: it may be carried on
 
     def reason(self, a: Value, b: Value, name: str, where: Where) -> str:
         """Why two values that differ say the same; "" where they do not. `name`: the field's."""
@@ -165,30 +168,37 @@ class Sameness:
         return told if next(words_b, None) is None and a[end_a:] == b[end_b:] else ""
 
     def _words(self, a: re.Match[str], b: re.Match[str], where: Where) -> str:
-        sort = a.lastgroup
-        if sort != b.lastgroup:
-            return ""
+        # An id of digits alone may look like a time.
+        sort = a.lastgroup if a.lastgroup == b.lastgroup else "word"
         one, other = a[0], b[0]
+        told = False
         if sort == "time":
-            return TIME if self._moments[0].within(one) and self._moments[1].within(other) else ""
-        if sort == "took":
-            return TIME if all(m.measured(w, lane) for m, w, lane in self._each(one, other, where)) else ""
-        if sort == "place":
+            told = all(m.told(w, span) for m, w, span in zip(self._moments, (one, other), where.span, strict=True))
+        elif sort == "took":
+            told = all(m.measured(w, lane) for m, w, lane in zip(self._moments, (one, other), where.lane, strict=True))
+        elif sort == "place":
             return ID  # an address in memory
+        if self._timed(one, other, told=told):
+            return TIME
         if self._partner.get(one) == other or self._bound_by_draw(one, other):
             return ID
         if where.made and _form(one) is not None and _form(one) == _form(other) and self._bind(one, other):
             return ID
         return ""
 
-    def _each(self, a: Any, b: Any, where: Where) -> list[tuple[Moments, Any, str]]:
-        return [(self._moments[0], a, where.lane[0]), (self._moments[1], b, where.lane[1])]
+    def _timed(self, a: Any, b: Any, *, told: bool) -> str:
+        if told:
+            self._times.add((a, b))
+        return TIME if told or (a, b) in self._times else ""
 
     def _numbers(self, a: Any, b: Any, where: Where) -> str:
-        if all(moments.number(value) for moments, value, _ in self._each(a, b, where)):
-            return TIME
-        if not isinstance(a, float) or not isinstance(b, float):
-            return ""
+        values = a, b
+        told = all(
+            moments.number(value, span, 1.0 if isinstance(value, int) else _precision(value))
+            for moments, value, span in zip(self._moments, values, where.span, strict=True)
+        )
+        if told or not isinstance(a, float) or not isinstance(b, float):
+            return self._timed(a, b, told=told)
         # A measured time as a number: in seconds or milliseconds, with as many digits as it is given.
         measured = all(
             any(
@@ -196,9 +206,9 @@ class Sameness:
                 for scale in (1.0, 1e-3)
                 if _precision(value) <= abs(value) / 100
             )
-            for moments, value, lane in self._each(a, b, where)
+            for moments, value, lane in zip(self._moments, values, where.lane, strict=True)
         )
-        return TIME if measured else ""
+        return self._timed(a, b, told=measured)
 
     def _bound_by_draw(self, a: str, b: str) -> bool:
         draw = self._drawn[0].find(a)
