@@ -1,8 +1,10 @@
 """A store of its own for each test of the log."""
 
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,3 +24,16 @@ def store(path: Path) -> Iterator[Store]:
     open_store(path, create=True).close()
     with open_store(path) as opened:
         yield opened
+
+
+@pytest.fixture
+def lockstep(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `lockstep` with the given words in the test's own directory and store."""
+
+    def run(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "lockstep", *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+            timeout=60, stdin=subprocess.DEVNULL, **options,
+        )  # fmt: skip
+
+    return run

@@ -18,8 +18,12 @@ NOT_STARTED = 125  # the target cannot be imported or started, so that `git bise
 
 
 @contextmanager
-def reported(*, as_json: bool = False, debug: bool = False) -> Iterator[None]:
-    """Turns an error of ours into its line and status. With `debug` it passes, traceback and all."""
+def reported(*, as_json: bool = False, debug: bool = False, reading: bool = False) -> Iterator[None]:
+    """Turns an error of ours into its line and status. With `debug` it passes, traceback and all.
+
+    reading  the block shows what is stored. It may have been made by anybody and make no sense: whatever that leads
+             to is reported as damage
+    """
     try:
         yield
     except BrokenPipeError:
@@ -32,8 +36,16 @@ def reported(*, as_json: bool = False, debug: bool = False) -> Iterator[None]:
     except Exception as error:
         from lockstep.errors import LockstepError  # here: a program to record starts before this is needed
 
+        if reading and not debug and not isinstance(error, (LockstepError, OSError)):
+            from lockstep.errors import Code, StoreError
+
+            error = StoreError(
+                Code.DAMAGED,
+                f"what is stored cannot be shown ({type(error).__name__}: {error}). lockstep verify RUN --times 0 says "
+                "whether it is damaged; if not, this is a bug in Lockstep: --debug shows where",
+            )
         if debug or not isinstance(error, LockstepError):
-            raise
+            raise error
         fail(error, as_json=as_json)
 
 

@@ -17,7 +17,7 @@ LISTED = 100  # steps that `log` lists without --all
 
 def runs(*, store: str | None, as_json: bool, debug: bool) -> None:
     """Lists the runs of a store."""
-    with failures.reported(as_json=as_json, debug=debug), open_store(store) as opened:
+    with failures.reported(as_json=as_json, debug=debug, reading=True), open_store(store) as opened:
         found = listing.runs(opened)
         if as_json:
             terminal.emit(found)
@@ -25,11 +25,17 @@ def runs(*, store: str | None, as_json: bool, debug: bool) -> None:
             terminal.say(f"no runs in {safe(opened.path)}. Record one: lockstep record -- python your_agent.py")
         else:
             terminal.table(render_log.RUN_COLUMNS, render_log.run_rows(found))
+            for run in found:
+                if run.problem:
+                    name = shlex.quote(run.run)
+                    terminal.say(
+                        f"{safe(run.run)} cannot be read: {safe(run.problem)}. See: lockstep verify {safe(name)}"
+                    )
 
 
 def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: bool) -> None:
     """Lists a run's steps, newest first; of a long run the last ones."""
-    with failures.reported(as_json=as_json, debug=debug), open_store(store) as opened:
+    with failures.reported(as_json=as_json, debug=debug, reading=True), open_store(store) as opened:
         place = resolve(opened, run)
         timeline = place.timeline
         name = str(addresses.Address(place.address.path, place.address.branch))
@@ -48,7 +54,7 @@ def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: 
 
 def show(address: str, *, store: str | None, as_json: bool, debug: bool) -> None:
     """Shows one step or effect; of a run, its log."""
-    with failures.reported(as_json=as_json, debug=debug), open_store(store) as opened:
+    with failures.reported(as_json=as_json, debug=debug, reading=True), open_store(store) as opened:
         place = resolve(opened, address)
         if place.step is None:
             log(address, store=store, everything=False, as_json=as_json, debug=debug)

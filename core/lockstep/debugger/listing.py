@@ -10,24 +10,30 @@ import msgspec
 
 from lockstep.debugger import calls, ending
 from lockstep.debugger.calls import Call
+from lockstep.errors import StoreError
 from lockstep.log.address import MAIN
 from lockstep.log.model import Kind, RunState, Status
 from lockstep.log.store import RunReader, Store
 from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
 
+DAMAGED = "damaged"
+
 
 class Run(msgspec.Struct, frozen=True):
-    """One row of `runs`. `size` in bytes; `exit`: the command's status, None if there was none or it is unknown."""
+    """One row of `runs`. `size` in bytes; `exit`: the command's status, None if there was none or it is unknown.
+    `state`: a `RunState`, or DAMAGED with the `problem`. `origin`: the tape it was imported from, "" for none."""
 
     run: str
     address: str
-    state: RunState
+    state: str
     steps: int
     branches: tuple[str, ...]
     started: str
     size: int
     exit: int | None
     incomplete: int
+    origin: str
+    problem: str = ""
 
 
 class EffectRow(msgspec.Struct, frozen=True):
@@ -80,13 +86,30 @@ class Shown(msgspec.Struct, frozen=True):
 
 def runs(store: Store) -> list[Run]:
     """All runs, newest first, by their metadata."""
-    found = []
-    for info in store.runs():
-        status = ending.read(store.run(info.name))
-        started = datetime.fromtimestamp(info.started / 1e9, UTC).isoformat(timespec="milliseconds")
-        state = ending.state(info, status)
-        found.append(Run(info.name, info.name, state, info.steps, (MAIN,), started, info.size, status, info.incomplete))
-    return found
+    return [_run(store, name) for name in store.names()]
+
+
+def _run(store: Store, name: str) -> Run:
+    """One run; damage in it must not hide the others."""
+    unread = Run(name, name, DAMAGED, 0, (MAIN,), "", 0, None, 0, "")
+    try:
+        reader = store.run(name)
+        info = reader.info
+        unread = Run(
+            name, name, DAMAGED, info.steps, (MAIN,), began(info.started), info.size, None, info.incomplete, info.origin
+        )
+        status = ending.read(reader)
+    except StoreError as error:
+        return msgspec.structs.replace(unread, problem=error.message)
+    return msgspec.structs.replace(unread, state=ending.state(info, status).value, exit=status)
+
+
+def began(nanoseconds: int) -> str:
+    """When a run began, in UTC; "" for a time that no calendar has."""
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def log(run: str, timeline: Timeline) -> Log:

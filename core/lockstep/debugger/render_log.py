@@ -18,7 +18,7 @@ from lockstep.debugger.messages import Conversation, Message, ToolCall
 from lockstep.log.model import RunState, Status
 from lockstep.log.timeline import END, INPUT, Effect, Step, Timeline
 
-STATES = {
+STATES: dict[str, str] = {
     RunState.COMPLETE: "good",
     RunState.FAILED: "bad",
     RunState.INTERRUPTED: "warn",
@@ -40,15 +40,16 @@ def run_rows(found: Sequence[listing.Run]) -> list[list[Piece]]:
     now = time.time()
     rows: list[list[Piece]] = []
     for run in found:
-        began = datetime.fromisoformat(run.started).timestamp()
+        began = datetime.fromisoformat(run.started).timestamp() if run.started else now
         more = len(run.branches) - 1
-        state = run.state.value + (f", {words.ended(run.exit)}" if run.exit else "")
+        state = run.state + (f", {words.ended(run.exit)}" if run.exit else "")
+        notes = (", incomplete" if run.incomplete else "") + (", imported" if run.origin else "")
         rows.append([
             (safe(run.address), "strong"),
             str(run.steps),
             "main" + (f" +{more}" if more else ""),
-            (state + (", incomplete" if run.incomplete else ""), STATES[run.state]),
-            "now" if run.state is RunState.GROWING else words.age(max(0.0, now - began)),
+            (state + notes, STATES.get(run.state, "bad")),
+            "now" if run.state == RunState.GROWING else words.age(max(0.0, now - began)) if run.started else "?",
             words.size(run.size),
         ])  # fmt: skip
     return rows

@@ -64,8 +64,13 @@ def parse(data: bytes) -> tuple[int, Any] | None:
     return None
 
 
+def known(formatter: int) -> bool:
+    """Whether there is a formatter with that number."""
+    return 0 <= formatter < len(_FORMATTERS)
+
+
 def text(formatter: int, value: Any) -> bytes:
     """The bytes that were packed. Raises StoreError LS202 for an unknown formatter."""
-    if not 0 <= formatter < len(_FORMATTERS):
+    if not known(formatter):
         raise StoreError(Code.DAMAGED, f"a JSON body names formatter {formatter}, which does not exist")
     return _FORMATTERS[formatter](value)

@@ -162,6 +162,10 @@ class Store(Protocol):
         """A new stream of the run's main branch, for this process to write. Raises StoreError LS203, LS205."""
         ...
 
+    def names(self) -> list[str]:
+        """The names of all runs, newest first."""
+        ...
+
     def runs(self) -> list[RunInfo]:
         """All runs, newest first. Reads no payloads."""
         ...

@@ -18,9 +18,10 @@ from lockstep.log.canonical import encode_ordered
 from lockstep.log.model import Value
 from lockstep.log.pack import BIG_BYTES, BIG_TEXT, CAT, JSON, REF
 
-# For one value: references followed, bytes of the pieces that they lead to, and bytes of long texts.
-BUDGET = 2_000_000
-EXPANDED = 256 << 20
+# For one value: bytes of the pieces that its references lead to, each with some bytes more for following it, and
+# bytes of long texts.
+EXPANDED = 512 << 20
+FOLLOWED = 128
 LEAVES = 2 << 30
 
 # For one piece of a value, also when it is written: its bytes, and containers in it.
@@ -134,7 +135,6 @@ class Expander:
         self._source = source
         self._decode = _Decoder(self._extension)
         self._below = 0
-        self._budget = 0
         self._bytes = 0
         self._leaves = 0
 
@@ -153,7 +153,7 @@ class Expander:
     def _expand(self, packed: bytes) -> Value:
         self._decode.begin()
         self._below = 1 << 62
-        self._budget, self._bytes, self._leaves = BUDGET, EXPANDED, LEAVES
+        self._bytes, self._leaves = EXPANDED, LEAVES
         try:
             value: Value = self._decode(packed)
         except (StoreError, _Deep, RecursionError):
@@ -163,18 +163,12 @@ class Expander:
         return value
 
     def _extension(self, code: int, data: memoryview) -> Any:
-        self._budget -= 1
-        if self._budget < 0:
-            raise damaged("a stored value expands without end")
         if code == REF:
             return self._blob(int.from_bytes(data, "big"))
         if code == CAT:
             joined: list[Any] = []
             for number in _decode_numbers(data):
-                self._budget -= 1
                 part = self._blob(number)
-                if self._budget < 0:
-                    raise damaged("a stored value expands without end")
                 if type(part) is not list:
                     raise damaged(f"blob {number} is not a piece of a list")
                 joined += part
@@ -198,7 +192,7 @@ class Expander:
         if number >= self._below:
             raise damaged(f"blob {number} is referred to by an older blob")
         blob = self._source.blob(number)
-        self._bytes -= len(blob)
+        self._bytes -= len(blob) + FOLLOWED
         if self._bytes < 0:
             raise damaged("a stored value expands to more than any that is written")
         before, self._below = self._below, number
@@ -228,11 +222,24 @@ class _Special:
 def _special(code: int, data: memoryview) -> Any:
     if code in (REF, CAT, JSON, BIG_TEXT, BIG_BYTES):
         return _Special(code, bytes(data))
+    if code not in (canonical.INTEGER, canonical.TEXT, canonical.PAIRS):
+        raise damaged(f"a stored value holds the unknown extension {code}")
+    if code == canonical.PAIRS:
+        flat = _decode_pairs(data)
+        if len(flat) % 2 or not _inert(flat) or not all(type(name) is str or _is_text(name) for name in flat[::2]):
+            raise damaged("a stored map has keys that are no text")
     return msgspec.msgpack.Ext(code, bytes(data))
 
 
+_decode_pairs = msgspec.msgpack.Decoder(list, ext_hook=_special).decode
+
+
+def _is_text(name: Any) -> bool:
+    return type(name) is msgspec.msgpack.Ext and name.code == canonical.TEXT
+
+
 _plain = msgspec.msgpack.Decoder().decode
-_SCALARS = canonical.LEAVES | {_Special, msgspec.msgpack.Ext}
+_SCALARS = canonical.LEAVES | {_Special, msgspec.msgpack.Ext}  # the latter made by `_special` for known codes only
 
 
 def _inert(value: Any) -> bool:
@@ -256,6 +263,8 @@ class Coder:
         self._codes: dict[int, bytes] = {}
         self._bigs: dict[tuple[int, int], bytes] = {}
         self._items: dict[int, bytes] = {}
+        self._sizes: dict[int, int] = {}  # what a blob takes of the reader's budget, with all that it refers to
+        self._size = 0  # of the blob at hand
 
     def code(self, packed: bytes) -> bytes:
         """The content code of a packed value. Raises StoreError LS202."""
@@ -272,11 +281,15 @@ class Coder:
     def _whole(self, packed: bytes) -> bytes:
         self._decode.begin()
         try:
-            return self._code(self._piece_of(packed), 1 << 62)
+            self._size = len(packed)
+            code = self._code(self._piece_of(packed), 1 << 62)
         except (StoreError, _Deep, RecursionError):
             raise
         except Exception as error:  # whatever a decoder makes of something forged
             raise damaged(f"a stored value does not decode: {error or type(error).__name__}") from error
+        if self._size > EXPANDED:
+            raise damaged("a stored value expands to more than any that is written")
+        return code
 
     def _piece_of(self, packed: bytes) -> Any:
         """A decoded piece. It must be written in the one way in which we write it, so that there is one reading:
@@ -311,11 +324,14 @@ class Coder:
             number = self._smaller(int.from_bytes(node.data, "big"), below)
             code = self._codes.get(number)
             if code is None:
-                code = self._codes[number] = self._code(self._piece_of(self._source.blob(number)), number)
+                code = self._codes[number] = self._sized(number, lambda piece: self._code(piece, number))
+            self._size += self._sizes[number]
             return code
         if node.code == CAT:
             return merkle.sequence(self._joined(node.data, below))
         if node.code == JSON:
+            if not jsontext.known(node.data[0]):
+                raise damaged(f"a JSON body names formatter {node.data[0]}, which does not exist")
             return merkle.json(node.data[0], self._code(self._piece_of(node.data[1:]), below))
         number = int.from_bytes(node.data, "big")
         code = self._bigs.get((node.code, number))
@@ -339,15 +355,26 @@ class Coder:
     def _piece(self, number: int) -> bytes:
         joined = self._items.get(number)
         if joined is None:
-            piece = self._piece_of(self._source.blob(number))
-            if type(piece) is _Special and piece.code == CAT:
-                joined = self._joined(piece.data, number)
-            elif type(piece) is list:
-                joined = b"".join([self._code(item, number) for item in piece])
-            else:
-                raise damaged(f"blob {number} is not a piece of a list")
-            self._items[number] = joined
+            joined = self._items[number] = self._sized(number, lambda piece: self._codes_of(piece, number))
+        self._size += self._sizes[number]
         return joined
+
+    def _codes_of(self, piece: Any, number: int) -> bytes:
+        if type(piece) is _Special and piece.code == CAT:
+            return self._joined(piece.data, number)
+        if type(piece) is list:
+            return b"".join([self._code(item, number) for item in piece])
+        raise damaged(f"blob {number} is not a piece of a list")
+
+    def _sized(self, number: int, function: Callable[[Any], bytes]) -> bytes:
+        """Does something with a blob, and notes what it takes to expand it."""
+        blob = self._source.blob(number)
+        outer, self._size = self._size, len(blob) + FOLLOWED
+        result = function(self._piece_of(blob))
+        if self._size > EXPANDED:
+            raise damaged("a stored value expands to more than any that is written")
+        self._sizes[number], self._size = self._size, outer
+        return result
 
     @staticmethod
     def _smaller(number: int, below: int) -> int:

@@ -30,11 +30,13 @@ _AT_ONCE = 16  # rows a listing reads in one transaction
 class SqliteRun:
     """One run of a store. See `lockstep.log.store.RunReader`."""
 
-    def __init__(self, ask: Ask, info: RunInfo, started: int, meta: bytes) -> None:
+    def __init__(self, ask: Ask, info: RunInfo, started: int, meta: bytes, leaf: int = rows.MOST_LEAF) -> None:
+        """`leaf`: bytes of one long text, at most."""
         self.info = info
         self.streams: tuple[StreamInfo, ...] = info.streams
         self._ask = ask
         self._started = started
+        self._leaf = leaf
         self._meta = meta
         self._sources: dict[int, _Stream] = {}
 
@@ -156,7 +158,7 @@ class SqliteRun:
     def _source(self, stream: int) -> _Stream:
         source = self._sources.get(stream)
         if source is None:
-            source = self._sources.setdefault(stream, _Stream(self._ask, self.info.name, stream))
+            source = self._sources.setdefault(stream, _Stream(self._ask, self.info.name, stream, self._leaf))
         return source
 
 
@@ -176,8 +178,9 @@ class _Nothing:
 class _Stream:
     """Bodies and blobs of one stream, with the rows read last."""
 
-    def __init__(self, ask: Ask, run: str, stream: int) -> None:
+    def __init__(self, ask: Ask, run: str, stream: int, leaf: int) -> None:
         self._ask = ask
+        self._leaf = leaf
         self._run = run
         self._stream = stream
         self._lock = untapped.RLock()
@@ -219,7 +222,7 @@ class _Stream:
         found = self._ask("SELECT data FROM big WHERE id=?", (schema.first_key(self._stream) | number,), "b")
         if not found:
             raise damaged(f"leaf {number} of stream {self._stream} in {self._run} is missing")
-        return rows.expand_leaf(found[0][0])
+        return rows.expand_leaf(found[0][0], self._leaf)
 
     def seek_step(self, step: int) -> tuple[int, int]:
         """Number of the first event of the row in which step `step` closes, and the steps closed before it."""

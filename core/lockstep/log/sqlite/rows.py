@@ -20,6 +20,7 @@ _LEVEL = 3  # 9 saves 6 % for a quarter more CPU
 _WORTH = 200  # below, compression saves less than it costs
 _MOST = 128 << 20  # a row holds some 128 kB, and one with an enormous event a little more than that
 MOST_LEAF = 1 << 30
+TAPE_LEAF = 256 << 20  # of somebody else's file: a gigabyte of nothing takes 33 kB there
 _MOST_EVENTS = 1 << 16
 _MOST_BLOBS = 1 << 20
 

@@ -11,7 +11,7 @@ from lockstep.errors import Code, StoreError
 from lockstep.log import chain, seal, untapped
 from lockstep.log.model import RunInfo, RunState, StreamInfo, Value
 from lockstep.log.pack import encode_plain
-from lockstep.log.sqlite import liveness, schema, stranger
+from lockstep.log.sqlite import liveness, rows, schema, stranger
 from lockstep.log.sqlite.append import SqliteAppender, put_seal
 from lockstep.log.sqlite.connection import connect, query, transaction
 from lockstep.log.sqlite.read import STATES, SqliteRun
@@ -114,6 +114,9 @@ class SqliteStore:
                 lock.release(remove=True)
             raise
 
+    def names(self) -> list[str]:
+        return [name for (name,) in self.ask("SELECT name FROM run ORDER BY started DESC, id DESC", (), "t")]
+
     def runs(self) -> list[RunInfo]:
         found = self.ask(
             "SELECT id, name, started, origin, length(meta) FROM run ORDER BY started DESC, id DESC", (), "ititi"
@@ -128,7 +131,7 @@ class SqliteStore:
             raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}. See: lockstep runs")
         *row, meta = found[0]
         info = self._info(*row)
-        return SqliteRun(self.ask, info, info.started, meta)
+        return SqliteRun(self.ask, info, info.started, meta, rows.TAPE_LEAF if self.tape else rows.MOST_LEAF)
 
     def has_run(self, name: str) -> bool:
         return bool(self.ask("SELECT 1 FROM run WHERE name=?", (name,)))

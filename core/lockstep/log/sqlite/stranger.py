@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
@@ -48,7 +49,9 @@ def is_tape(path: str) -> bool:
 def head(path: str) -> bytes:
     """The first bytes of a file. Raises StoreError LS201."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        if not stat.S_ISREG(os.stat(path).st_mode):  # of a pipe SQLite would wait for somebody to write
+            raise StoreError(Code.NOT_A_STORE, f"not a file: {path}")
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         raise StoreError(Code.NOT_A_STORE, f"no such file: {path}") from None
     except OSError as error:
