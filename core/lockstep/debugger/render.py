@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lockstep.debugger import words
 from lockstep.debugger.lines import Line, Piece, cut, safe
-from lockstep.debugger.recorded import Recorded
-from lockstep.debugger.replay import Replayed
-from lockstep.debugger.verify import Checked, Verified
 from lockstep.errors import Code, Difference
 from lockstep.log.model import RunState
-from lockstep.log.verify import Trust
+
+if TYPE_CHECKING:  # each command loads what it does: `record` neither replays nor verifies
+    from lockstep.debugger.recorded import Recorded
+    from lockstep.debugger.replay import Replayed
+    from lockstep.debugger.verify import Checked, Verified
 
 _STATE = {
     RunState.COMPLETE: "good",
@@ -165,6 +167,8 @@ def _advice(done: Replayed, difference: Difference, command: Sequence[str]) -> l
 
 def checking(checked: Checked) -> list[Line]:
     """What `verify` found in the record itself, and what that means."""
+    from lockstep.log.verify import Trust
+
     if checked.problems:
         head = "not authentic" if checked.trust is Trust.FORGED else "not consistent"
         what = "what is stored is not what was recorded"
@@ -183,6 +187,8 @@ def checking(checked: Checked) -> list[Line]:
 
 
 def _meaning(checked: Checked) -> list[str]:
+    from lockstep.log.verify import Trust
+
     told = []
     if checked.trust is Trust.AUTHENTIC:
         told.append(f"sealed with your key {checked.key}: nobody without it wrote or changed this")
@@ -204,6 +210,8 @@ def _meaning(checked: Checked) -> list[str]:
 
 def refusing(checked: Checked) -> list[Line]:
     """Why a record is not called authentic where that was asked for."""
+    from lockstep.log.verify import Trust
+
     why = {
         Trust.UNKEYED: "it has no seal",
         Trust.UNCHECKED: "there is no key to check its seal with",

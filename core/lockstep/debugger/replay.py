@@ -16,7 +16,6 @@ from lockstep.launch.outcome import Outcome, coverage
 from lockstep.log.model import Value
 from lockstep.log.store import RunReader, open_store
 from lockstep.session.report import Coverage
-from lockstep.session.session import replayed
 
 SUPERVISOR = "launch"  # the lane of what only the supervisor sees
 
@@ -180,6 +179,8 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
 
 def _revealed(store: str, meta: Value, command: tuple[str, ...]) -> tuple[str, ...]:
     """The recorded command with its secrets, as far as they are known here."""
+    from lockstep.session.session import replayed  # a whole session, of which nothing else is needed here
+
     secrets, _ = replayed(store, meta if isinstance(meta, dict) else {})
     return tuple(str(secrets.reveal(word)) for word in command)
 
