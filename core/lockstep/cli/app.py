@@ -261,6 +261,21 @@ def import_(
     storing.import_(file, store=store, as_json=as_json, debug=debug or context.obj)
 
 
+@app.command(epilog="Example: lockstep scrub refund --check      lockstep scrub refund")
+def scrub(
+    context: typer.Context,
+    run: Run,
+    check: Annotated[bool, typer.Option("--check", help="Only say what is found. 0: nothing; 1: something.")] = False,
+    store: Store = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Take personal data out of a run: writes RUN-scrubbed beside it, to read or to pass on."""
+    from lockstep.cli import scrubbing
+
+    scrubbing.scrub(run, store=store, check=check, as_json=as_json, debug=debug or context.obj)
+
+
 @app.command(epilog="Example: lockstep rm refund-2 refund-3")
 def rm(
     context: typer.Context,

@@ -11,6 +11,7 @@ import msgspec
 
 from lockstep import launch
 from lockstep.debugger import ending, words
+from lockstep.debugger.scrub import SCRUBBED
 from lockstep.errors import Code, Difference, LockstepError, TargetError
 from lockstep.launch.outcome import Outcome, coverage
 from lockstep.log.model import Value
@@ -109,6 +110,12 @@ def replay(
     if not words_:
         raise TargetError(
             Code.NO_TARGET, f"run {run} was not recorded from a command. Name one: lockstep replay {run} -- CMD"
+        )
+    if isinstance(reader.meta, dict) and SCRUBBED in reader.meta:
+        raise TargetError(
+            Code.BAD_TARGET,
+            f"run {run} was scrubbed: what its program worked with is no longer in it. It is there to be read; "
+            f"to replay, take the run it was made of: lockstep replay {reader.meta[SCRUBBED]!s}",
         )
     if reader.info.origin and not command and not trust:
         raise untrusted(run, reader.info.origin, words_)

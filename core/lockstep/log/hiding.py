@@ -27,9 +27,13 @@ type Known = Callable[[bytes, bool], Iterable[Hit]]  # what else is secret in a 
 
 
 class Hiding:
-    """One way of hiding. Remembers short texts in which there is nothing, until `forget`."""
+    """One way of hiding. Remembers short texts in which there is nothing, until `forget`.
 
-    def __init__(self, judge: Judge, stand: Stand, known: Known) -> None:
+    stored   it is text from a log, whose placeholders are placeholders and not the program's own words
+    """
+
+    def __init__(self, judge: Judge, stand: Stand, known: Known, *, stored: bool = False) -> None:
+        self._stored = stored
         self.judge = judge
         self._stand = stand
         self._known = known
@@ -58,12 +62,15 @@ class Hiding:
         """What is secret in a text that stands under a name. `partial`: more of the text may follow."""
         if says not in (Says.NOTHING, Says.QUERY):
             found = redact.value(data, says, name)
-            if says is Says.SECRET:
+            if says is Says.SECRET and not self._stored:
                 return found
         else:
             found = []
         inner = redact.scan(data, self.judge, partial)
         known = list(self._known(data, partial))
+        if self._stored and placeholders.MARK in data:
+            at = [(each.start(), each.end()) for each in placeholders.every(data)]
+            return _outside(redact.settle((*inner, *known, *found)), at)
         if known or (found and inner):
             return redact.settle((*inner, *known, *found))
         return found or inner
@@ -72,11 +79,14 @@ class Hiding:
         """A text with something else in the place of what is secret in it."""
         pieces, at = [], 0
         for hit in hits:
-            pieces.append(placeholders.escaped(data[at : hit.start]))
+            pieces.append(self._own(data[at : hit.start]))
             pieces.append(self._stand(data[hit.start : hit.end], hit.kind))
             at = hit.end
-        pieces.append(placeholders.escaped(data[at:]))
+        pieces.append(self._own(data[at:]))
         return b"".join(pieces)
+
+    def _own(self, data: bytes) -> bytes:
+        return data if self._stored else placeholders.escaped(data)
 
     def _text(self, text: str, says: Says, name: str) -> str:
         size = len(text)
@@ -170,6 +180,24 @@ class Hiding:
             hidden.append(self.value(word, says, name))
             option = text if text.startswith("-") and "=" not in text else ""
         return hidden
+
+
+def _outside(hits: Iterable[Hit], taken: list[tuple[int, int]]) -> list[Hit]:
+    """What is secret beside the placeholders that stand in a text already."""
+    found = []
+    for hit in hits:
+        start = hit.start
+        for first, last in (*taken, (hit.end, hit.end)):
+            if first >= hit.end or last <= start:
+                if first < hit.end:
+                    continue
+                first = hit.end
+            if first > start:
+                found.append(Hit(start, first, hit.kind))
+            start = max(start, last)
+            if start >= hit.end:
+                break
+    return found
 
 
 _ATOMS = frozenset((int, float, bool, type(None)))

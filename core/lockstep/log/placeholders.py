@@ -58,6 +58,11 @@ def escaped(data: bytes) -> bytes:
     return data.replace(MARK, LITERAL)
 
 
+def every(data: bytes) -> Iterator[re.Match[bytes]]:
+    """The placeholders in hidden text, as matches."""
+    return _PLACEHOLDER.finditer(data)
+
+
 def split(data: bytes) -> Iterator[bytes | Placeholder]:
     """Takes hidden text apart: the program's own text, as it was, and placeholders."""
     at = 0

@@ -13,7 +13,6 @@ Match keys and digests are made of the hidden form in both modes.
 
 from __future__ import annotations
 
-import os
 import urllib.parse
 import zlib
 from _thread import RLock
@@ -297,39 +296,3 @@ def _unescaped(value: bytes) -> bytes | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return plain if placeholders.variant(plain, JSON) == value else None
-
-
-def rules_here() -> Rules:
-    """The rules of the project in and above the working directory: `[tool.lockstep]` of its pyproject.toml."""
-    directory = os.getcwd()
-    while True:
-        path = os.path.join(directory, "pyproject.toml")
-        try:
-            with open(path, "rb") as file:
-                text = file.read()
-        except OSError:
-            above = os.path.dirname(directory)
-            if above == directory:
-                return Rules()
-            directory = above
-            continue
-        return _rules(text, path) if b"[tool.lockstep" in text else Rules()
-
-
-def _rules(text: bytes, path: str) -> Rules:
-    # Here, since tomllib costs 10 ms that a project without rules need not pay.
-    import tomllib
-
-    from lockstep.errors import Code, TargetError
-
-    try:
-        table = tomllib.loads(text.decode()).get("tool", {}).get("lockstep", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TargetError(Code.BAD_TARGET, f"cannot read the rules in {path}: {error}") from None
-    found: dict[str, tuple[str, ...]] = {}
-    for name in ("hide", "keep"):
-        names = table.get(name, [])
-        if not isinstance(names, list) or not all(isinstance(each, str) and each for each in names):
-            raise TargetError(Code.BAD_TARGET, f"{name} in [tool.lockstep] of {path} must be a list of names")
-        found[name] = tuple(names)
-    return Rules(**found)

@@ -12,11 +12,11 @@ from lockstep.errors import Code, StoreError
 from lockstep.log.model import Kind, Value
 from lockstep.log.names import Rules
 from lockstep.log.vault import Vault, is_id, new_id
-from lockstep.session import current, forks
+from lockstep.session import current, forks, rules
 from lockstep.session.recording import Recording
 from lockstep.session.replaying import Replaying
 from lockstep.session.report import Report
-from lockstep.session.secrets import Secrets, rules_here
+from lockstep.session.secrets import Secrets
 from lockstep.session.surface import UNKNOWN, Session
 from lockstep.session.tape import Tape
 from lockstep.session.writer import Writer
@@ -40,13 +40,13 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
     forks.install()
     store = open_store(store_path, create=True)
     seed = _urandom(32)
-    secrets = Secrets(rules=rules_here(), vault=Vault(store.path, vault_id := new_id()), process=ROOT)
+    secrets = Secrets(rules=rules.here().rules, vault=Vault(store.path, vault_id := new_id()), process=ROOT)
     secrets.know_environment(os.environ)
     argv = secrets.command(list(sys.argv))
     told: Any = secrets.hide(dict(meta))
-    rules: Value = {"hide": [*secrets.rules.hide], "keep": [*secrets.rules.keep]}
+    told["rules"] = {"hide": [*secrets.rules.hide], "keep": [*secrets.rules.keep]}
     started = _time_ns()
-    info = store.create_run(name, {**told, "seed": seed, "started": started, "vault": vault_id, "rules": rules})
+    info = store.create_run(name, {**told, "seed": seed, "started": started, "vault": vault_id})
     session: Recording | None = None
 
     def fault(where: str, error: BaseException) -> None:
@@ -111,10 +111,10 @@ def replayed(store: str, meta: Mapping[str, Any]) -> tuple[Secrets, str]:
 
 
 def _rules(told: Value) -> Rules:
-    rules = told if isinstance(told, dict) else {}
+    recorded = told if isinstance(told, dict) else {}
     found = {}
     for name in ("hide", "keep"):
-        names = rules.get(name)
+        names = recorded.get(name)
         found[name] = tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()
     return Rules(**found)
 

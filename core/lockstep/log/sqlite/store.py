@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from lockstep.errors import Code, StoreError
-from lockstep.log import chain, seal, untapped
+from lockstep.log import chain, seal, untapped, vault
 from lockstep.log.model import RunInfo, RunState, StreamInfo, Value
 from lockstep.log.pack import encode_plain
 from lockstep.log.sqlite import liveness, rows, schema, stranger
@@ -138,7 +138,8 @@ class SqliteStore:
 
     def delete_run(self, name: str) -> None:
         self._must_be_ours()
-        info = self.run(name).info
+        found = self.run(name)
+        info, meta = found.info, found.meta
         if info.state is RunState.GROWING:
             raise StoreError(Code.UNWRITABLE, f"run {name} is being written and cannot be deleted")
         connection = connect(self.path, "rw")
@@ -154,6 +155,21 @@ class SqliteStore:
                 connection.execute("DELETE FROM run WHERE id=?", (info.id,))
         finally:
             connection.close()
+        self._forget(meta)
+
+    def _forget(self, meta: Value) -> None:
+        """With a run go its secrets, unless another run here is a copy of it."""
+        named = meta.get("vault") if isinstance(meta, dict) else None
+        if not vault.is_id(named):
+            return
+        for info in self.runs():
+            other = self.run(info.name).meta
+            if isinstance(other, dict) and other.get("vault") == named:
+                return
+        try:
+            vault.delete(self.path, str(named))
+        except OSError as error:
+            raise StoreError(Code.UNWRITABLE, f"the run is deleted, its vault is not: {error}") from error
 
     def close(self) -> None:
         with self._lock:

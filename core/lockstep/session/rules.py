@@ -1,0 +1,68 @@
+"""A project's own rules: `[tool.lockstep]` in the pyproject.toml of the working directory or above it.
+
+[tool.lockstep]
+hide = ["session_id", "X-Tenant"]     # names whose values are secrets here
+keep = ["csrf_token"]                 # names whose values are none
+
+[tool.lockstep.scrub]
+customer = "CUST-[0-9]{6}"            # personal data by its shape; a group says what of it
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from lockstep.errors import Code, TargetError
+from lockstep.log.names import Rules
+
+FILE = "pyproject.toml"
+
+
+class Project(msgspec.Struct, frozen=True):
+    """What a project has to say of its secrets."""
+
+    rules: Rules = Rules()
+    scrub: dict[str, str] = {}
+
+
+def here() -> Project:
+    """The rules that hold in the working directory. Raises TargetError LS402 where they make no sense."""
+    directory = os.getcwd()
+    while True:
+        path = os.path.join(directory, FILE)
+        try:
+            with open(path, "rb") as file:
+                text = file.read()
+        except OSError:
+            above = os.path.dirname(directory)
+            if above == directory:
+                return Project()
+            directory = above
+            continue
+        return _read(text, path) if b"[tool.lockstep" in text else Project()
+
+
+def _read(text: bytes, path: str) -> Project:
+    # Here, since tomllib costs 10 ms that a project without rules need not pay.
+    import tomllib
+
+    try:
+        table: Any = tomllib.loads(text.decode()).get("tool", {}).get("lockstep", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TargetError(Code.BAD_TARGET, f"cannot read the rules in {path}: {error}") from None
+    scrub = table.get("scrub", {})
+    if not isinstance(scrub, dict) or not all(isinstance(each, str) for each in scrub.values()):
+        raise TargetError(
+            Code.BAD_TARGET, f"[tool.lockstep.scrub] of {path} must give a name to each regular expression"
+        )
+    return Project(Rules(_names(table, "hide", path), _names(table, "keep", path)), scrub)
+
+
+def _names(table: dict[str, Any], key: str, path: str) -> tuple[str, ...]:
+    names = table.get(key, [])
+    if not isinstance(names, list) or not all(isinstance(each, str) and each for each in names):
+        raise TargetError(Code.BAD_TARGET, f"{key} in [tool.lockstep] of {path} must be a list of names")
+    return tuple(names)
