@@ -23,7 +23,6 @@ from lockstep.taps.imports import when_imported
 
 _hooked = False
 _sealed = 0  # the process whose replay is over
-_watched = WATCHED.get
 _ATTACH = {client.module: entries.attach(client) for client in clients.CLIENTS}
 
 
@@ -67,8 +66,7 @@ def seal() -> None:
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
-    react = _watched(event)
-    if react is None:
+    if event not in WATCHED:
         return
     session = current.session
     if session is None:
@@ -78,7 +76,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     if session.stopped and event in LIVE:
         session.raise_latched()
     try:
-        react(args)
+        WATCHED[event](args)
     except (Divergence, Cut):
         raise
     except Exception as error:

@@ -7,7 +7,7 @@ random numbers from C) is named. Where Python has no way in, being loaded has to
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 STOP = "stop"  # its use reaches outside: a replay stops before it
 FAR = "far"  # the same, where the address is a URL
@@ -15,7 +15,7 @@ NAME = "name"  # its use is only named
 OWN = "own"  # the same, where the program's own code does it
 
 
-class Way(NamedTuple):
+class Way(msgspec.Struct, frozen=True):
     """Ways into one client: functions of its module, or methods of its class `owner`, separated by spaces.
 
     address   the argument (position without self, and name) that tells the other end; None: there is none
@@ -28,7 +28,7 @@ class Way(NamedTuple):
     how: str = STOP
 
 
-class Client(NamedTuple):
+class Client(msgspec.Struct, frozen=True):
     """`module`: what is imported; `source`: what it is called in a report; no `ways`: it is named when loaded."""
 
     module: str

@@ -1,21 +1,27 @@
 """The kernel's own tables of sockets: whose is the other end of a connection, and what did nobody see open.
 
-Linux only; elsewhere nothing is known, and nothing is proven. `os.open` and not `open`, which a tap replaces.
+Linux only; elsewhere nothing is known, and nothing is proven.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any
+
+import msgspec
 
 LISTENING = 0x0A
 UNCONNECTED = 0x07  # a datagram socket that is only bound
 
-_open, _read, _close, _listdir, _readlink = os.open, os.read, os.close, os.listdir, os.readlink
+# Taps replace those of `os`.
+_system: Any = sys.modules.get("posix") or os
+_open, _read, _close = _system.open, _system.read, _system.close
+_listdir, _readlink = _system.listdir, _system.readlink
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True):
     """A row of /proc/net/tcp, tcp6, udp or udp6. Addresses as the kernel prints them, in hexadecimal."""
 
     local: str
