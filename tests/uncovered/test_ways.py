@@ -1,8 +1,15 @@
 """A program for each source that no tap covers: none of its replays is called identical, each report names it."""
 
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lockstep.launch import supervise
+
+PROGRAM = Path(__file__).parent / "programs" / "ways.py"
 
 # What reaches the server outside while it is recorded, and is stopped in a replay.
 STOPPED = {
@@ -35,7 +42,7 @@ NAMED = {
 
 @pytest.mark.parametrize("way", STOPPED)
 def test_what_reaches_outside_is_named_and_stopped(runs: Any, outside: Any, way: str) -> None:
-    recorded = runs.record("ways", way, outside.port)
+    recorded = runs.record("ways", outside.port, way)
     assert (recorded["exit"], recorded["faults"]) == (0, [])
     assert outside.visits == 1
     detail = runs.uncovered(recorded)[STOPPED[way]]
@@ -49,9 +56,18 @@ def test_what_reaches_outside_is_named_and_stopped(runs: Any, outside: Any, way:
     assert outside.visits == 1
 
 
+def test_without_a_network_none_of_them_reaches_the_server(outside: Any) -> None:
+    """The kernel alone, without the guard: what holds also for clients that nobody knows."""
+    program = [sys.executable, str(PROGRAM), str(outside.port), *STOPPED, "unknown_extension"]
+    assert supervise.run(program, dict(os.environ), stdout=2).status == 0
+    assert outside.visits == len(STOPPED) + 1
+    isolated = supervise.run(program, dict(os.environ), stdout=2, isolate=True)
+    assert (isolated.status, outside.visits) == (0, len(STOPPED) + 1)
+
+
 @pytest.mark.parametrize("way", NAMED)
 def test_what_only_varies_is_named(runs: Any, way: str) -> None:
-    recorded = runs.record("ways", way, 0)
+    recorded = runs.record("ways", 0, way)
     assert (recorded["exit"], recorded["faults"]) == (0, [])
     detail = runs.uncovered(recorded)[NAMED[way]]
     assert "ways.py:" in detail
@@ -61,13 +77,13 @@ def test_what_only_varies_is_named(runs: Any, way: str) -> None:
 
 
 def test_a_host_name_is_not_looked_up_in_a_replay(runs: Any) -> None:
-    recorded = runs.record("ways", "host_name", 0)
+    recorded = runs.record("ways", 0, "host_name")
     assert "lockstep.invalid" in runs.uncovered(recorded)["host name"]
     assert runs.replay()["divergence"]["code"] == "LS210"
 
 
 def test_the_connection_of_unknown_code_in_c_is_found_at_the_end(runs: Any, outside: Any) -> None:
-    recorded = runs.record("ways", "unknown_extension", outside.port)
+    recorded = runs.record("ways", outside.port, "unknown_extension")
     assert f"127.0.0.1:{outside.port} (open at the end" in runs.uncovered(recorded)["socket"]
     assert outside.visits == 1
     isolated = runs.replay("--isolate")
@@ -78,7 +94,7 @@ def test_the_connection_of_unknown_code_in_c_is_found_at_the_end(runs: Any, outs
 
 
 def test_a_client_that_is_loaded_and_not_used_is_no_source(runs: Any) -> None:
-    recorded = runs.record("ways", "loaded", 0)
+    recorded = runs.record("ways", 0, "loaded")
     assert runs.uncovered(recorded) == {}
     unused = {entry["source"] for entry in recorded["coverage"] if entry["how"] == "not used"}
     assert unused >= {"grpc channel", "uvloop", "duckdb", "curl", "postgres", "primp", "websocket"}
@@ -86,13 +102,13 @@ def test_a_client_that_is_loaded_and_not_used_is_no_source(runs: Any) -> None:
 
 
 def test_a_client_with_no_way_to_see_its_use_counts_as_used(runs: Any) -> None:
-    recorded = runs.record("ways", "unwatchable", 0)
+    recorded = runs.record("ways", 0, "unwatchable")
     assert "nobody sees" in runs.uncovered(recorded)["rnet"]
     assert "has no connect" in runs.uncovered(recorded)["lancedb"]
     assert not runs.replay()["identical"]
 
 
 def test_watched_clients_are_what_they_were(runs: Any) -> None:
-    recorded = runs.record("ways", "unchanged", 0)
+    recorded = runs.record("ways", 0, "unchanged")
     assert recorded["exit"] == 0, runs.said
     assert recorded["faults"] == []

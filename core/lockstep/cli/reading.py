@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from lockstep.cli import failures, terminal
-from lockstep.debugger import calls, listing, render_log
+from lockstep.debugger import calls, listing, live, render_log
 from lockstep.debugger.lines import Line, safe
 from lockstep.log import address as addresses
 from lockstep.log.store import open_store
@@ -45,6 +45,8 @@ def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: 
         steps = timeline.steps
         hidden = 0 if everything else max(0, len(steps) - LISTED)
         _write(render_log.log_head(name, timeline))
+        for line in render_log.log_uncovered(live.recorded(timeline.reader)):
+            _write(line)
         terminal.table(
             render_log.LOG_COLUMNS, render_log.log_rows(timeline, steps[hidden:]), flexible=render_log.LOG_FLEXIBLE
         )

@@ -6,18 +6,23 @@ everything else. Written when the recorded process is gone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lockstep.log import roll
-from lockstep.log.model import Event, Kind, RunInfo, RunState
+from lockstep.log.model import Event, Kind, RunInfo, RunState, Value
 from lockstep.log.store import RunReader, Store
+from lockstep.session.report import Coverage
 
 PROCESS = roll.LAUNCH
 
 
-def write(store: Store, run: str, status: int) -> None:
-    """Adds the status (-N: ended by signal N) to a run."""
+def write(store: Store, run: str, status: int, uncovered: Sequence[Coverage] = ()) -> None:
+    """Adds the status (-N: ended by signal N) to a run, and what only the supervisor saw to be not covered."""
     state = RunState.COMPLETE if status == 0 else RunState.FAILED
     reader = store.run(run)
-    body = {"exit": status, roll.STREAMS: roll.call(reader)}
+    body: dict[str, Value] = {"exit": status, roll.STREAMS: roll.call(reader)}
+    if uncovered:
+        body["notes"] = [[entry.source, entry.detail, entry.count] for entry in uncovered]
     appender = store.stream(reader.info, PROCESS)
     appender.append([Event(Kind.FINISH, 1, 0, PROCESS, what=state.value, body=body)])
     appender.close(state)

@@ -8,20 +8,22 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import calls, ending
+from lockstep.debugger import calls, ending, live
 from lockstep.debugger.calls import Call
 from lockstep.errors import StoreError
 from lockstep.log.address import MAIN
 from lockstep.log.model import Kind, RunState, Status
 from lockstep.log.store import RunReader, Store
 from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
+from lockstep.session.report import Coverage
 
 DAMAGED = "damaged"
 
 
 class Run(msgspec.Struct, frozen=True):
     """One row of `runs`. `size` in bytes; `exit`: the command's status, None if there was none or it is unknown.
-    `state`: a `RunState`, or DAMAGED with the `problem`. `origin`: the tape it was imported from, "" for none."""
+    `state`: a `RunState`, or DAMAGED with the `problem`. `origin`: the tape it was imported from, "" for none.
+    `uncovered`: how many sources were live while it was recorded, place by place."""
 
     run: str
     address: str
@@ -34,6 +36,7 @@ class Run(msgspec.Struct, frozen=True):
     incomplete: int
     origin: str
     problem: str = ""
+    uncovered: int = 0
 
 
 class EffectRow(msgspec.Struct, frozen=True):
@@ -56,12 +59,13 @@ class StepRow(msgspec.Struct, frozen=True):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """`lockstep log --json`."""
+    """`lockstep log --json`. `coverage`: what was live while it was recorded."""
 
     run: str
     state: RunState
     exit: int | None
     branches: tuple[str, ...]
+    coverage: tuple[Coverage, ...]
     steps: tuple[StepRow, ...]
 
 
@@ -98,10 +102,10 @@ def _run(store: Store, name: str) -> Run:
         unread = Run(
             name, name, DAMAGED, info.steps, (MAIN,), began(info.started), info.size, None, info.incomplete, info.origin
         )
-        status = ending.read(reader)
+        status, uncovered = ending.read(reader), len(live.recorded(reader))
     except StoreError as error:
         return msgspec.structs.replace(unread, problem=error.message)
-    return msgspec.structs.replace(unread, state=ending.state(info, status).value, exit=status)
+    return msgspec.structs.replace(unread, state=ending.state(info, status).value, exit=status, uncovered=uncovered)
 
 
 def began(nanoseconds: int) -> str:
@@ -120,6 +124,7 @@ def log(run: str, timeline: Timeline) -> Log:
         state=ending.state(timeline.reader.info, status),
         exit=status,
         branches=(MAIN,),
+        coverage=live.recorded(timeline.reader),
         steps=tuple(step_row(run, timeline, step) for step in timeline.steps),
     )
 

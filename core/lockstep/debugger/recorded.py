@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lockstep.debugger import ending
-from lockstep.launch.outcome import Outcome, coverage
+from lockstep.launch.outcome import Outcome, coverage, late
 from lockstep.log.model import RunState
 from lockstep.log.store import open_store
 from lockstep.session.report import Coverage
@@ -40,7 +40,7 @@ def close(store: str, outcome: Outcome) -> Recorded:
         return Recorded("", "", RunState.INTERRUPTED, outcome.status, 0, 0, {}, 0.0, "", covered, faults)
     opened = open_store(store)
     try:
-        ending.write(opened, outcome.run, outcome.status)
+        ending.write(opened, outcome.run, outcome.status, late(outcome))
         info = opened.run(outcome.run).info
     finally:
         opened.close()

@@ -17,6 +17,7 @@ from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.messages import Conversation, Message, ToolCall
 from lockstep.log.model import RunState, Status
 from lockstep.log.timeline import END, INPUT, Effect, Step, Timeline
+from lockstep.session.report import Coverage
 
 STATES: dict[str, str] = {
     RunState.COMPLETE: "good",
@@ -44,6 +45,7 @@ def run_rows(found: Sequence[listing.Run]) -> list[list[Piece]]:
         more = len(run.branches) - 1
         state = run.state + (f", {words.ended(run.exit)}" if run.exit else "")
         notes = (", incomplete" if run.incomplete else "") + (", imported" if run.origin else "")
+        notes += ", not all covered" if run.uncovered else ""
         rows.append([
             (safe(run.address), "strong"),
             str(run.steps),
@@ -54,6 +56,8 @@ def run_rows(found: Sequence[listing.Run]) -> list[list[Piece]]:
         ])  # fmt: skip
     return rows
 
+
+_NAMED = 20  # sources that were not covered
 
 # -- log
 
@@ -67,6 +71,15 @@ def log_head(run: str, timeline: Timeline) -> Line:
     state = ending.state(info, status)
     more = f", {words.ended(status)}" if status is not None else ""
     return [(f"{safe(run)}@main", "strong"), "   ", (state.value, STATES[state]), more]
+
+
+def log_uncovered(found: Sequence[Coverage]) -> list[Line]:
+    """What was live while it was recorded, so that no replay will be called identical."""
+    named = words.uncovered(found)
+    lines: list[Line] = [[("  not covered", "warn"), f": {safe(entry)}"] for entry in named[:_NAMED]]
+    if len(named) > _NAMED:
+        lines.append([f"    … and {len(named) - _NAMED} more"])
+    return lines
 
 
 def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:

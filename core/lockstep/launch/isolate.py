@@ -26,12 +26,12 @@ class Impossible(Exception):
     """Neither way is allowed here; says what each was refused with."""
 
 
-def enter(ways: tuple[str, ...] = (NAMESPACE, FILTER)) -> str:
+def enter() -> str:
     """Cuts this process off, and whatever it becomes or starts. Returns the way that worked; Impossible."""
     refused = []
-    for way in ways:
+    for way, cut_off in WAYS.items():
         try:
-            _WAYS[way]()
+            cut_off()
         except (OSError, AttributeError) as error:
             refused.append(f"{way}: {error}")
         else:
@@ -133,4 +133,5 @@ def _program(architecture: int, opening: int, refused: int, unknown: int) -> lis
     ]
 
 
-_WAYS: dict[str, Callable[[], None]] = {NAMESPACE: _namespace, FILTER: _filter}
+# In the order of trying.
+WAYS: dict[str, Callable[[], None]] = {NAMESPACE: _namespace, FILTER: _filter}

@@ -35,13 +35,17 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def coverage(outcome: Outcome) -> tuple[Coverage, ...]:
     """What was covered and what was not, as the recorded process knew it and as the supervisor saw after it."""
+    return (*(outcome.report.coverage if outcome.report is not None else ()), *late(outcome))
+
+
+def late(outcome: Outcome) -> tuple[Coverage, ...]:
+    """What only the supervisor saw."""
     known = outcome.report.coverage if outcome.report is not None else ()
     noted = {entry.detail for entry in known if entry.source == meeting.CHILD_PROCESS}
-    late = (
+    return tuple(
         Coverage(meeting.CHILD_PROCESS, "not covered", outcome.uncovered.count(executable), executable)
         for executable in sorted(set(outcome.uncovered) - noted)
     )
-    return (*known, *late)
 
 
 def read(place: str, command: Sequence[str], mode: str, ended: Ended) -> Outcome:

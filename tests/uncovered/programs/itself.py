@@ -50,10 +50,8 @@ def local_socket(port: int) -> None:
 
 
 def datagrams(port: int) -> None:
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as two,
-    ):
+    kind = socket.AF_INET, socket.SOCK_DGRAM
+    with socket.socket(*kind) as one, socket.socket(*kind) as two:
         one.bind(("127.0.0.1", 0))
         two.sendto(b"hello", one.getsockname())
         print(one.recv(100))

@@ -1,4 +1,4 @@
-"""One way for each source that no tap covers, by name: `python ways.py NAME PORT`.
+"""One way for each source that no tap covers, by name: `python ways.py PORT NAME…`.
 
 Each one that goes to a server goes to the one on loopback at PORT, which answers nothing that makes sense
 to it and hangs up: that it was reached is what counts.
@@ -248,9 +248,9 @@ WAYS: dict[str, Callable[[int], None]] = {
 }
 
 if __name__ == "__main__":
-    print("begin")
-    try:
-        WAYS[sys.argv[1]](int(sys.argv[2]))
-    except OSError as error:
-        print(type(error).__name__)
-    print("end")
+    for name in sys.argv[2:]:
+        print(name)
+        try:
+            WAYS[name](int(sys.argv[1]))
+        except OSError as error:
+            print(type(error).__name__)

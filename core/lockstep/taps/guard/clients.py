@@ -63,6 +63,7 @@ CLIENTS = (
         Way("getaddrinfo", "Loop", (0, "host")),
         Way("subprocess_exec subprocess_shell", "Loop", (1, "program")),
     )),
+    Client("trio._core._run", "trio", (Way("run start_guest_run", "", how=NAME),)),
     # HTTP and websockets.
     Client("pycurl", "curl", (
         Way("perform perform_rb perform_rs", "Curl"), Way("add_handle", "CurlMulti", (0, "curl")),

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from lockstep.log.model import Value
-from lockstep.session import current
+from lockstep.session import current, sites
 from lockstep.taps.http import streams
 from lockstep.taps.http.bodies import CUT
 from lockstep.taps.http.expected import next_request
@@ -123,7 +123,7 @@ class Exchange:
                 head["offered"] = offered(self._request.headers)
             if response.status == 101:
                 head["switched"] = True
-                self.session.note("protocol switch", f"{self._connection.host} (101)")
+                self.session.note("protocol switch", f"{self.call.name} ({sites.site() or 'a library'})")
             tee.parsed(head, _length(response))
         except Exception as error:
             self._fault(error)

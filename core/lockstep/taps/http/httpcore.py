@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.errors import Code
 from lockstep.log.model import Value
-from lockstep.session import current
+from lockstep.session import current, sites
 from lockstep.taps.http import bodies, streams
 from lockstep.taps.http.request import Described, absolute, describe, known, offered, with_body
 from lockstep.taps.http.seams import Seam, Seams, parameters
@@ -172,7 +172,7 @@ def _tapped(session: Any, call: Any, request: Any, response: Any, stream: Any) -
             # From here on it is a websocket or a tunnel, which no tap follows.
             call.part({**head, "switched": True})
             call.end("ok")
-            session.note("protocol switch", f"{request.url.host.decode('latin-1')} ({response.status})")
+            session.note("protocol switch", f"{call.name} ({sites.site() or 'a library'})")
             return response
         call.part(head)
         response.stream = stream(response.stream, call)
