@@ -1,93 +1,146 @@
 """Starts the session of a process that was launched by `lockstep record` or `lockstep replay`.
 
-Called by `boot/sitecustomize.py` before the program's first line, and ends the session at its last.
-The first Python process of the command takes the claim and is recorded; the others say hello and stay
-inert, so that the run can say that they were not covered.
+Called by `boot/sitecustomize.py` before the program's first line. The first Python process of the command
+begins the run; each that descends from it joins, as the lane that its parent named (`LOCKSTEP_LANE`). A
+process that nobody named, since its parent is none of ours (a shell, a package manager), is numbered as it
+comes: `main/sh.1` is the first Python of that shell, `main/sh.1/report#1` the next.
 
-A process may become another program by `exec` before it has done anything worth recording
-(instrumentation wrappers do). Then its recording is dropped and the next image starts afresh; the run
-keeps how many images there were, and its replay lets as many pass.
+multiprocessing's own processes get no lane. What it spawns is named when it is told what to do
+(`taps.multiprocess`), and what its forkserver forks likewise.
 """
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import os
 import sys
-import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-from lockstep.launch import meeting
+from lockstep.launch import inherit, meeting
+from lockstep.launch.followed import Followed
 from lockstep.launch.inherit import Ours
+from lockstep.launch.settings import Settings
 
-if TYPE_CHECKING:
-    from lockstep.errors import Difference
-    from lockstep.session.session import Session
-
-# Bound before any tap replaces them.
-_sleep = time.sleep
-_start_thread = _thread.start_new_thread
-_exit = os._exit
-_abort = os.abort
-_kill = os.kill
-
-# Seconds between the first divergence and the end of the process: the program's own way out comes first.
-GRACE = 2.0
-# Seconds for the last report once the grace is over: a lock may be held by a thread that never wakes.
-LAST = 2.0
-
-_launched: Launched | None = None
+_settings: Settings | None = None
+_followed: Followed | None = None
 
 
 def start(boot: str) -> None:
     """Begins what the environment asks for; `boot` is the directory that brought us here."""
-    global _launched
+    global _settings
     ours = Ours.take(boot)
-    if ours is None or _launched is not None:
+    if ours is None or _settings is not None:
         return
-    settings = Settings(ours)
-    launched = None
+    settings = Settings.read(ours)
     if settings.mode not in ("record", "replay"):
         return
-    if _server():
-        state = meeting.SERVER
-    elif settings.mode == "replay" and settings.image < settings.images:
-        state = meeting.EARLIER
-    elif meeting.claim(settings.meeting):
-        state = meeting.RECORDED
-        launched = _launched = Launched(settings)
+    _settings, inherit.here = settings, ours
+    lane = settings.lane
+    server = _server()
+    if server:
+        meeting.hello(settings.meeting, meeting.SERVER, lane, sys.executable)
+        if server == "forkserver":
+            _when_told()
+    elif "--multiprocessing-fork" in sys.orig_argv:
+        _when_told()
+    elif not lane:
+        meeting.hello(settings.meeting, meeting.WITHIN, lane, sys.executable)
+    elif lane == meeting.FIRST and settings.mode == "replay" and settings.image < settings.images:
+        meeting.hello(settings.meeting, meeting.EARLIER, lane, sys.executable)
     else:
-        state = meeting.CHILD
-    meeting.hello(settings.meeting, state, sys.executable)
-    if launched is not None:
-        launched.begin()
-    _wrap_exec(settings, launched)
+        _follow(settings, _lane(settings))
+    _wrap_exec(settings)
 
 
-class Settings:
-    """What the supervisor asks of this process. See `launch.child.environment`."""
+def told(lane: str | None) -> None:
+    """A process of multiprocessing has come to its work: its parent's name for it, "" for one that belongs to an
+    effect, None where the parent knew none."""
+    settings = _settings
+    if settings is None or _followed is not None:
+        return
+    settings.image = 0
+    if lane:
+        claimed = meeting.claim(settings.meeting, lane)
+        _follow(settings, lane if claimed is not None else None, at_exit=False)
+        return
+    settings.lane = ""
+    meeting.hello(settings.meeting, meeting.WITHIN if lane == "" else meeting.CHILD, "", sys.executable)
+    if settings.mode == "replay":
+        os._exit(2)  # nothing of a replay may run for real
 
-    def __init__(self, ours: Ours) -> None:
-        self.ours = ours
-        self.mode = ours.get("LOCKSTEP_MODE")
-        self.run = ours.get("LOCKSTEP_RUN")
-        self.store = ours.get("LOCKSTEP_STORE")
-        self.meeting = ours.get("LOCKSTEP_REPORT")
-        self.speed = float(ours.get("LOCKSTEP_SPEED") or 0.0)
-        self.image = int(ours.get("LOCKSTEP_IMAGE") or 0)
-        self.images = int(ours.get("LOCKSTEP_IMAGES") or 0)
-        self.debug = ours.get("LOCKSTEP_DEBUG") == "1"
-        self.hash_seed = ours.get("PYTHONHASHSEED")
+
+def ends_with(status: int) -> None:
+    """What this process will exit with, where only its own code knows it."""
+    if _followed is not None:
+        _followed.status = status
 
 
-def _server() -> bool:
-    """Whether this is a process that multiprocessing runs for itself. A forkserver's children are forks
-    of it and are no Python starts of their own."""
+def _at_exit() -> None:
+    if _followed is not None:
+        _followed.at_exit()
+
+
+def _follow(settings: Settings, lane: str | None, *, at_exit: bool = True) -> None:
+    """Begins the session of this process as `lane`; None where nobody can be told any more. `at_exit`: whether to
+    end it as Python exits."""
+    global _followed
+    if lane is None:
+        if settings.mode == "replay":
+            os._exit(2)
+        meeting.hello(settings.meeting, meeting.CHILD, settings.lane, sys.executable)
+        return
+    settings.lane = lane
+    assert settings.ours is not None
+    settings.ours.set("LOCKSTEP_LANE", lane)
+    settings.ours.set("LOCKSTEP_IMAGE", "0")  # of its children; this process's own is in the settings
+    meeting.hello(settings.meeting, meeting.RECORDED, lane, sys.executable)
+    followed = _followed = Followed(settings)
+    if at_exit:
+        atexit.register(followed.at_exit)  # first, so that it runs last
+    if not followed.begin(_name()):
+        _followed = None
+        meeting.release(settings.meeting, lane)
+        meeting.hello(settings.meeting, meeting.EARLIER, lane, sys.executable)
+
+
+def _lane(settings: Settings) -> str | None:
+    """The lane of this process: what the environment says, if nobody has it yet."""
+    given, number = settings.lane, 0
+    lane = given
+    while True:
+        got = meeting.claim(settings.meeting, lane)
+        if got is not False:
+            return lane if got else None
+        number += 1
+        lane = f"{given}/{_name()}#{number}"
+
+
+def _server() -> str:
+    """Which process of multiprocessing's own this is, "" for none. A forkserver's children are forks of it and
+    are no Python starts of their own."""
     if "-c" not in sys.orig_argv:
-        return False
+        return ""
     code = sys.orig_argv[-1] if sys.orig_argv[-2:-1] == ["-c"] else " ".join(sys.orig_argv)
-    return "multiprocessing.resource_tracker" in code or "multiprocessing.forkserver" in code
+    return next((name for name in ("resource_tracker", "forkserver") if f"multiprocessing.{name}" in code), "")
+
+
+def _when_told() -> None:
+    """Prepares a process that multiprocessing will tell what to do. The taps come before what it imports."""
+    try:
+        # Before the taps: what a session waits and measures with must be the real thing.
+        from lockstep.session import session  # noqa: F401  # isort: skip
+        from lockstep import taps
+        from lockstep.taps import multiprocess
+
+        taps.install()
+        atexit.register(_at_exit)  # first, so that it runs after multiprocessing's own
+        multiprocess.when_told = told
+        multiprocess.ends_with = ends_with
+    except Exception as error:
+        settings = _settings
+        if settings is not None and settings.mode == "replay":
+            os._exit(2)
+        sys.stderr.write(f"lockstep: a process of multiprocessing is not recorded: {error!r}\n")
 
 
 def _name() -> str:
@@ -105,292 +158,16 @@ def _name() -> str:
     return "".join(f"%{ord(c):02X}" if c in "%@:/" or not c.isprintable() else c for c in name)[:150]
 
 
-class Launched:
-    """The session of this process, from its first line to its last report."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.pid = os.getpid()
-        self.session: Session | None = None
-        self.reported = False
-        self._ending = _thread.allocate_lock()
-        self._ender = 0  # the thread that records the end
-
-    # -- the beginning
-
-    def begin(self) -> None:
-        """Starts the session. While recording, a fault of ours lets the program run bare; a store or run
-        that cannot be used ends the process before the program has begun, and so does any fault in replay."""
-        atexit.register(self.at_exit)  # first, so that it runs last
-        try:
-            self._start_session()
-        except BaseException as error:
-            try:
-                self._not_begun(error)
-            finally:
-                if self.settings.mode == "replay":
-                    _exit(2)  # whatever else is broken here: a replay never runs for real
-            return
-        os._exit = self._leave  # type: ignore[assignment]
-        os.abort = self._abort
-        os.kill = self._kill
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
-
-    def _not_begun(self, error: BaseException) -> None:
-        code, message = getattr(error, "code", None), getattr(error, "message", None)
-        if code is not None and message is not None:
-            self._trouble(str(code), str(message))
-            _exit(2)
-        self._fault(error)
-        current: Any = sys.modules.get("lockstep.session.current")
-        if current is not None:
-            current.session = None  # taps that were started find nobody to tell
-
-    def _start_session(self) -> None:
-        from lockstep.log import seal
-        from lockstep.session.session import start_recording, start_replay
-
-        settings = self.settings
-        seal.hide(settings.ours.values)
-        if settings.mode == "replay":
-            self.session = start_replay(settings.store, settings.run, speed=settings.speed)
-            self.session.on_stop = self.stopped
-        else:
-            self._supersede()
-            self.session = start_recording(settings.store, settings.run or _name(), self._meta())
-        meeting.put(settings.meeting, "run", self.session.run.encode())
-        from lockstep.taps.guard import own
-
-        own.family = self._family
-
-    def _family(self) -> list[int]:
-        """The processes of this run that are recorded or replayed."""
-        followed = (meeting.RECORDED, meeting.CHILD)
-        return [pid for pid, state, _ in meeting.heard(self.settings.meeting) if state in followed]
-
-    def _meta(self) -> dict[str, Any]:
-        return {
-            "command": meeting.words(meeting.read(self.settings.meeting, "command")),
-            "cwd": os.getcwd(),
-            "executable": sys.executable,
-            "hash_seed": self.settings.hash_seed,
-            "image": self.settings.image,
-            "foreign": any(state == meeting.FOREIGN for _, state, _ in meeting.heard(self.settings.meeting)),
-        }
-
-    # -- the end
-
-    def at_exit(self) -> None:
-        """The program has ended in the usual way. Its exit status is the supervisor's to see: Python keeps
-        the argument of `sys.exit` to itself. An uncaught exception it leaves in `sys.last_exc`."""
-        if os.getpid() != self.pid:
-            return
-        error = getattr(sys, "last_exc", None)
-        self.end(None, error)
-        if isinstance(error, KeyboardInterrupt):
-            # Python ends by SIGINT after an uncaught one, unless some text was evaluated since: what we import
-            # at the end does that. This evaluation has the interpreter remember again.
-            try:
-                exec("raise KeyboardInterrupt")
-            except KeyboardInterrupt:
-                return
-
-    def end(self, status: int | None, error: BaseException | None = None) -> None:
-        """Ends the session and leaves its report, once, whoever comes first."""
-        if self._ender == _thread.get_ident():
-            return  # a signal handler that ends the process while its end is being recorded
-        with self._ending:
-            session, self.session = self.session, None
-            if session is None:
-                return
-            self._ender = _thread.get_ident()
-            from lockstep.session.session import finish
-            from lockstep.taps.output import silence
-
-            session.silence = silence
-            if self.settings.mode == "replay":
-                from lockstep.taps import guard
-
-                guard.seal()
-            for _, state, executable in meeting.heard(self.settings.meeting):
-                if state == meeting.CHILD:
-                    session.note(meeting.CHILD_PROCESS, executable)
-            try:
-                report = finish(session, status, error)
-            except BaseException as fault:
-                self._fault(fault)
-                return
-            self._report(report)
-
-    def _report(self, report: Any) -> None:
-        import msgspec
-
-        meeting.put(self.settings.meeting, "report", msgspec.json.encode(report))
-        self.reported = True
-
-    def _leave(self, status: int) -> None:
-        """Stands for `os._exit`, which runs no exit handler."""
-        if os.getpid() == self.pid:
-            self.end(status)
-        _exit(status)
-
-    def _abort(self) -> NoReturn:
-        """Stands for `os.abort`."""
-        self._dies()
-        _abort()
-
-    def _kill(self, pid: int, number: int, /) -> None:
-        """Stands for `os.kill`, by which a program may end itself."""
-        if pid == self.pid == os.getpid() and _deadly(number):
-            self._dies()
-        _kill(pid, number)
-
-    def _dies(self) -> None:
-        """The program is about to end itself without an end of its own. What was recorded stays, cut off; a
-        replay that got here has reached the cut, if nothing of the recording is left."""
-        session: Any = self.session
-        if session is None or os.getpid() != self.pid:
-            return
-        if self.settings.mode == "record":
-            session.flush()
-            return
-        if session.interrupted and session.gate is not None and session.gate.head() is None:
-            session.on_stop = None  # it ends by itself now
-            session.cut()
-        self.end(None)
-
-    def _forked(self) -> None:
-        """In a forked child, which shares our memory but must not write the parent's run; what becomes of
-        the session there is `lockstep.session.forks`' business."""
-        self.session = None
-        meeting.hello(self.settings.meeting, meeting.CHILD, sys.executable)
-
-    def becomes(self) -> int:
-        """This process becomes another program. Returns the number of that image.
-
-        Where nothing has come from outside yet, this image's recording gives way to the next one's, if there
-        will be one: only a Python that loads us records.
-        """
-        image = self.settings.image
-        session = self.session
-        if session is None or os.getpid() != self.pid:
-            return image
-        nothing_yet = not session.counts
-        self.end(None)
-        if self.settings.mode == "replay" or not nothing_yet:
-            return image
-        meeting.put(self.settings.meeting, "superseded", session.run.encode())
-        meeting.release(self.settings.meeting)
-        return image + 1
-
-    def _supersede(self) -> None:
-        """Drops the recording of the image that this one took over from: it had recorded nothing yet."""
-        run = meeting.read(self.settings.meeting, "superseded").decode()
-        if run:
-            from lockstep.log.store import open_store
-
-            with open_store(self.settings.store) as store:
-                store.delete_run(run)
-            meeting.put(self.settings.meeting, "superseded", b"")
-            meeting.put(self.settings.meeting, "report", b"")
-
-    # -- a replay that is over before the program is
-
-    def stopped(self) -> None:
-        """The session's first divergence, or the end of an interrupted recording, from any thread.
-
-        The program is given a moment to end by itself; whatever it does, it does not outlive the grace.
-        """
-        if not self.settings.debug:
-            _quiet()
-        session = self.session
-        cut = session is not None and _difference(session) is None
-        _start_thread(self._watch, (0.0 if cut else GRACE,))
-
-    def _watch(self, grace: float) -> None:
-        _sleep(grace)
-        _start_thread(self._last, (self.session,))
-        self.end(None)
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-        _exit(1)
-
-    def _last(self, session: Session | None) -> None:
-        _sleep(LAST)
-        if session is not None and not self.reported:
-            from lockstep.session.report import Report
-
-            difference = _difference(session)
-            self._report(Report("replay", session.run, cut=difference is None, difference=difference))
-        _exit(1)
-
-    # -- faults of ours
-
-    def _trouble(self, code: str, message: str) -> None:
-        meeting.put(self.settings.meeting, "trouble", f"{code} {message}".encode())
-
-    def _fault(self, error: BaseException) -> None:
-        from traceback import format_exception, format_exception_only
-
-        text = format_exception(error) if self.settings.debug else format_exception_only(error)
-        self._trouble("", "".join(text).strip())
-
-
-def _difference(session: Session) -> Difference | None:
-    """What a stopped replay stopped for; None for the end of an interrupted recording."""
-    from lockstep.errors import Divergence
-
-    latched = session.latched()
-    return latched.difference if isinstance(latched, Divergence) else None
-
-
-def _deadly(number: int) -> bool:
-    """Whether that signal ends this process: nobody handles it, and ending is what it does."""
-    import signal
-
-    harmless = {"SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"}
-    try:
-        return (
-            number != 0 and signal.Signals(number).name not in harmless and signal.getsignal(number) is signal.SIG_DFL
-        )
-    except ValueError:
-        return False
-
-
-def _quiet() -> None:
-    """Keeps tracebacks of what the session raised off the program's stderr: the report says it better."""
-    from lockstep.errors import Cut, Divergence
-
-    shown = sys.excepthook
-
-    def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        if not issubclass(kind, (Cut, Divergence)):
-            shown(kind, error, trace)
-
-    sys.excepthook = hook
-    threading: Any = sys.modules.get("threading")
-    if threading is None:
-        return
-    shown_in_thread = threading.excepthook
-
-    def thread_hook(args: Any) -> None:
-        if not issubclass(args.exc_type, (Cut, Divergence)):
-            shown_in_thread(args)
-
-    threading.excepthook = thread_hook
-
-
-def _wrap_exec(settings: Settings, launched: Launched | None) -> None:
+def _wrap_exec(settings: Settings) -> None:
     """Ends the session before this process becomes another program, and lets that one find us."""
     execv, execve = os.execv, os.execve
     ours = settings.ours
+    assert ours is not None
 
     def becoming(path: Any) -> None:
         # `os.execvp` tries one directory after the other: a path that will fail ends nothing.
         if isinstance(path, int) or os.access(path, os.X_OK):
-            image = settings.image + 1 if launched is None else launched.becomes()
+            image = settings.image + 1 if _followed is None else _followed.becomes(path)
             ours.values["LOCKSTEP_IMAGE"] = str(image)
 
     def our_execv(path: Any, args: Any) -> None:

@@ -30,7 +30,8 @@ def _foreign() -> None:
         return
     try:
         with open(os.path.join(meeting, "hello"), "a", encoding="utf-8", errors="surrogateescape") as hello:
-            hello.write(f"{os.getpid()} foreign {sys.executable}\n")
+            lane = os.environ.get("LOCKSTEP_LANE", "")
+            hello.write(f"{os.getpid()}\tforeign\t{lane}\t{sys.executable}\n")
     except OSError:
         return  # the supervisor has ended: nobody is left to tell
     if os.environ.get("LOCKSTEP_MODE") == "replay" and not os.environ.get("LOCKSTEP_FOREIGN"):

@@ -1,11 +1,12 @@
 """The private directory in which a supervisor and the processes of its command meet.
 
-    hello       one line a Python process that loaded us: "pid state executable"
-    claim       made by the one process that is recorded or replayed (O_EXCL): its pid
-    run         the name that its run got in the store
-    report      its `Report`, msgspec JSON, whole or absent
-    superseded  the run of an image that gave way to the next one, see `bootstrap`
-    trouble     why it could not be recorded or replayed, as "code message"
+    hello       one line a Python process that loaded us: pid, state, lane and executable, tabs between
+    claim-…     one a lane, made by the process that is recorded or replayed as that lane (O_EXCL): its pid
+    run         the name that the run got in the store
+    report-…    one a followed process: its `Report`, msgspec JSON, whole or absent
+    board       memory that the followed processes share, see `session.board`
+    superseded  the run of an image that gave way to the next one, see `launch.followed`
+    trouble     why the first process could not be recorded or replayed, as "code message"
     command     the command as given, NUL between its words
 
 Imported in every process of the command before the program starts: needs nothing but `os`.
@@ -14,13 +15,18 @@ Imported in every process of the command before the program starts: needs nothin
 from __future__ import annotations
 
 import os
+import zlib
 
 # What a process said of itself in `hello`.
-RECORDED = "recorded"  # holds the claim
-CHILD = "child"  # came after it
+RECORDED = "recorded"  # holds the claim of its lane, or was forked as it
+CHILD = "child"  # could not be followed
+WITHIN = "within"  # belongs to an effect of the process that started it
 SERVER = "server"  # one of multiprocessing's own processes: runs none of the program's code
-EARLIER = "earlier"  # runs before the image that is recorded, see `bootstrap`
+LEFT = "left"  # becomes another program, whose path comes in place of the executable
+EARLIER = "earlier"  # runs before the image that is recorded, see `launch.followed`
 FOREIGN = "foreign"  # its interpreter cannot import lockstep
+
+FIRST = "main"  # the lane of the command's first process
 
 # What a session's notes call a Python process that was started but not recorded.
 CHILD_PROCESS = "child process"
@@ -46,9 +52,9 @@ def remove(path: str) -> None:
         return  # a late child may be writing: an orphaned directory harms nobody
 
 
-def hello(path: str, state: str, executable: str) -> None:
+def hello(path: str, state: str, lane: str, executable: str) -> None:
     """Adds this process's line. One small write in append mode: whole lines also from several processes."""
-    line = f"{os.getpid()} {state} {executable}\n".encode("utf-8", "surrogateescape")
+    line = f"{os.getpid()}\t{state}\t{lane}\t{executable}\n".encode("utf-8", "surrogateescape")
     try:
         fd = os.open(os.path.join(path, "hello"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CLOEXEC, 0o600)
     except OSError:
@@ -59,21 +65,30 @@ def hello(path: str, state: str, executable: str) -> None:
         os.close(fd)
 
 
-def heard(path: str) -> list[tuple[int, str, str]]:
-    """All lines so far, as (pid, state, executable)."""
-    found = []
-    for line in read(path, "hello").decode("utf-8", "surrogateescape").splitlines():
-        pid, state, executable = line.split(" ", 2)
-        found.append((int(pid), state, executable))
-    return found
+class Heard:
+    """What one process said: its pid, state, lane and executable."""
+
+    __slots__ = ("executable", "lane", "pid", "state")
+
+    def __init__(self, line: str) -> None:
+        pid, self.state, self.lane, self.executable = line.split("\t", 3)
+        self.pid = int(pid)
 
 
-def claim(path: str) -> bool:
-    """Whether this process is the first of the command, and with that the one to record or replay."""
+def heard(path: str) -> list[Heard]:
+    """What all said so far, in that order."""
+    return [Heard(line) for line in read(path, "hello").decode("utf-8", "surrogateescape").splitlines()]
+
+
+def claim(path: str, lane: str) -> bool | None:
+    """Whether this process is the first of its lane, and with that the one to follow; None where nobody can
+    be any more: the supervisor has ended and taken the directory with it."""
     try:
-        fd = os.open(os.path.join(path, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o600)
+        fd = os.open(_of("claim", path, lane), os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o600)
+    except FileExistsError:
+        return False
     except OSError:
-        return False  # taken, or the supervisor and its directory are gone
+        return None
     try:
         os.write(fd, str(os.getpid()).encode())
     finally:
@@ -81,9 +96,31 @@ def claim(path: str) -> bool:
     return True
 
 
-def release(path: str) -> None:
+def release(path: str, lane: str) -> None:
     """Gives the claim back: this process becomes another program before it has done anything."""
-    os.unlink(os.path.join(path, "claim"))
+    os.unlink(_of("claim", path, lane))
+
+
+def report(path: str, lane: str, data: bytes) -> None:
+    """Leaves the report of the process that runs as `lane`."""
+    put(path, os.path.basename(_of("report", path, lane)), data)
+
+
+def reported(path: str, lane: str) -> bytes:
+    """The report of a lane's process, empty as long as there is none."""
+    return read(path, os.path.basename(_of("report", path, lane)))
+
+
+def reports(path: str) -> list[bytes]:
+    """All reports."""
+    names = sorted(os.listdir(path)) if os.path.isdir(path) else []
+    return [read(path, name) for name in names if name.startswith("report-") and "." not in name]
+
+
+def _of(what: str, path: str, lane: str) -> str:
+    # Lane names are as long as the program likes, and hold what no file name may.
+    raw = lane.encode("utf-8", "surrogateescape")
+    return os.path.join(path, f"{what}-{zlib.crc32(raw):08x}{zlib.adler32(raw):08x}{len(raw):x}")
 
 
 def put(path: str, name: str, data: bytes) -> None:

@@ -1,21 +1,31 @@
-"""How a launched command ended: its status, and what its recorded process had to say."""
+"""How a launched command ended: its status, and what its followed processes had to say."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from lockstep.errors import Code, LockstepError, StoreError, TargetError
 from lockstep.launch import meeting
+from lockstep.launch.merge import merge
 from lockstep.launch.supervise import Ended
 from lockstep.session.report import Coverage, Report
+
+PATIENCE = 30.0  # seconds that a replay waits for processes which outlive the first one, while they do nothing
+LOOK = 0.02
 
 
 class Outcome(msgspec.Struct, frozen=True):
     """status    as the command left it: 0 to 255, or -N for signal N
     run        the run's name in the store; "" where none was begun
-    report     the recorded process's; None where it could not leave one (killed, replaced, still running)
+    report     of all followed processes together; None where the first one could not leave any (killed, replaced)
+    reports    of each followed process, the first one's first
+    followed   lanes of the followed processes, in the order in which they came
+    running    those of them that had not ended when the command did (recording)
+    ended      those of them that have ended without a report: killed, or replaced by another program
     error      why there is no run at all, or none to replay
     fault      an error of ours while recording: the program ran on bare
     asked      whether somebody asked the command to end by a signal
@@ -31,6 +41,10 @@ class Outcome(msgspec.Struct, frozen=True):
     asked: bool = False
     uncovered: tuple[str, ...] = ()
     isolated: str = ""
+    reports: tuple[Report, ...] = ()
+    followed: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 def coverage(outcome: Outcome) -> tuple[Coverage, ...]:
@@ -49,35 +63,114 @@ def late(outcome: Outcome) -> tuple[Coverage, ...]:
 
 
 def read(place: str, command: Sequence[str], mode: str, ended: Ended) -> Outcome:
-    """Collects what the command's processes left in their meeting place."""
+    """Collects what the command's processes left in their meeting place. In a replay each one's verdict counts, so
+    those that outlive the first are waited for."""
+    if mode == "replay":
+        _wait(place)
     heard = meeting.heard(place)
-    report = meeting.read(place, "report")
     trouble = meeting.read(place, "trouble").decode("utf-8", "replace")
     code, _, words = trouble.partition(" ")
     error: LockstepError | None = None
     if code:
         error = _error(Code(code), words)
-    elif not any(state == meeting.RECORDED for _, state, _ in heard):
-        error = _not_loaded(command, mode, [executable for _, state, executable in heard if state == meeting.FOREIGN])
+    elif not any(other.state == meeting.RECORDED for other in heard):
+        foreign = [other.executable for other in heard if other.state == meeting.FOREIGN]
+        error = _not_loaded(command, mode, foreign)
+    found = {report.process: report for raw in meeting.reports(place) if raw for report in [_decode(raw)]}
+    lanes = _followed(heard)
+    reports = tuple(found[lane] for lane in lanes if lane in found)
+    without = [lane for lane in lanes if lane not in found]
     return Outcome(
         status=ended.status,
         asked=ended.asked,
         isolated=ended.isolated,
         run=meeting.read(place, "run").decode(),
-        report=msgspec.json.decode(report, type=Report) if report else None,
+        report=merge(reports),
         error=error,
         fault=words if trouble and not code else "",
         uncovered=tuple(_uncovered(heard)),
+        reports=reports,
+        followed=tuple(lanes),
+        running=tuple(lane for lane in without if alive(lanes[lane])),
+        ended=tuple(lane for lane in without if not alive(lanes[lane])),
     )
 
 
-def _uncovered(heard: list[tuple[int, str, str]]) -> Iterator[str]:
+def _decode(raw: bytes) -> Report:
+    return msgspec.json.decode(raw, type=Report)
+
+
+def _followed(heard: Sequence[meeting.Heard]) -> dict[str, int]:
+    """The followed lanes with the process of each, in the order in which they came."""
+    found: dict[str, int] = {}
+    for other in heard:
+        if other.state == meeting.RECORDED:
+            found[other.lane] = other.pid
+        elif other.state in (meeting.EARLIER, meeting.LEFT):
+            found.pop(other.lane, None)
+    return found
+
+
+def _wait(place: str) -> None:
+    """Until every followed process has ended. Who does nothing for long enough is ended: it is ours."""
+    quiet, used = 0.0, -1.0
+    while True:
+        left = [pid for pid in _followed(meeting.heard(place)).values() if alive(pid)]
+        if not left:
+            return
+        before, used = used, sum(_processor_time(pid) for pid in left)
+        quiet = quiet + LOOK if used == before else 0.0
+        if quiet > PATIENCE:
+            for pid in left:
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    continue
+            return
+        time.sleep(LOOK)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has collected does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _status(pid)[:1] != ["Z"]
+
+
+def _processor_time(pid: int) -> float:
+    told = _status(pid)
+    return float(told[11]) + float(told[12]) if len(told) > 12 else 0.0
+
+
+def _status(pid: int) -> list[str]:
+    """What the system tells of a process, from its state on; nothing where it does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _uncovered(heard: Sequence[meeting.Heard]) -> Iterator[str]:
     recorded = False
-    for _, state, executable in heard:
-        recorded = recorded or state == meeting.RECORDED
-        # Before the recorded process, one that cannot import lockstep is a wrapper; after it, part of the program.
-        if state == meeting.CHILD or (recorded and state == meeting.FOREIGN):
-            yield executable
+    for number, other in enumerate(heard):
+        recorded = recorded or other.state == meeting.RECORDED
+        # Before the recorded process, one that cannot import lockstep is a wrapper; after it, part of the program,
+        # unless whoever started it named it: what it says is recorded there.
+        foreign = other.state == meeting.FOREIGN and recorded and other.lane in ("", meeting.FIRST)
+        if other.state == meeting.CHILD or foreign or _replaced(other, heard[number + 1 :]):
+            yield other.executable
+
+
+def _replaced(other: meeting.Heard, later: Sequence[meeting.Heard]) -> bool:
+    """Whether a followed process became a program that was not."""
+    return other.state == meeting.LEFT and not any(
+        each.lane == other.lane and each.state == meeting.RECORDED for each in later
+    )
 
 
 def _error(code: Code, message: str) -> LockstepError:

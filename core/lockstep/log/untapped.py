@@ -23,3 +23,12 @@ urandom = os.urandom
 open = os.open
 write = os.write
 close = os.close
+_listdir = os.listdir
+
+
+def threads() -> int:
+    """How many threads the system sees in this process; 0 where it does not tell."""
+    try:
+        return len(_listdir("/proc/self/task"))
+    except OSError:
+        return 0

@@ -141,6 +141,12 @@ def begun(tape: Tape, lane: str, source: str) -> Difference:
     return finding(tape, Code.EXTRA, reason, lane=lane, at=_now(tape), kind="strand", name=lane, source=source)
 
 
+def process_begun(tape: Tape, lane: str, source: str) -> Difference:
+    """The program began a process that the recorded one did not."""
+    reason = "the recorded program never began this process"
+    return finding(tape, Code.EXTRA, reason, lane=lane, at=_now(tape), kind="process", name=lane, source=source)
+
+
 def unbegun(tape: Tape, head: Slot, begun: Collection[str]) -> Difference | None:
     """What is due at `head` was to come from a task or thread that the program never began: its first call, if it
     made one, tells more than the wake-up or lock that others wait for."""

@@ -1,19 +1,31 @@
-"""`os.fork`: the child has no writer thread, and must not use the parent's connection.
+"""`os.fork`: the child goes on as a process of the same run, in a session and a stream of its own.
 
-A forked child is not followed: recording, it runs on without a session, and the run says so; in a
-replay its calls diverge, since going live would be worse.
+The parent names the child's lane before it forks, in its own order; the place of the fork among what its
+other threads do is kept, since the child has a copy of their memory. The child has no writer thread, and
+must not use the parent's connection: it opens one of its own, once it has something to store.
+
+A fork inside an effect (a client's, a live tool's) belongs to that effect: its child is not followed.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import get_ident
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from lockstep.session import current, lanes, reads
-from lockstep.session.recording import Recording
-from lockstep.session.replaying import Replaying
+from lockstep.session.gate import Stopped
+from lockstep.session.lanes import Lane, strand
 
 _installed = False
+
+# In a child: (the parent's session, its own or None, its lane or None), for who ends sessions and reports.
+# Without a lane it belongs to an effect; with one but no session, it should have been followed.
+on_fork: Callable[[Any, Any, Lane | None], None] | None = None
+
+_forking: dict[int, Lane | None] = {}  # thread that forks -> lane of its child, None where that is not followed
 
 
 def install() -> None:
@@ -28,23 +40,59 @@ def _before() -> None:
     session: Any = current.session
     if session is None:
         return
+    me = get_ident()
+    _forking[me] = None
     if lanes.inside() is None:
-        session.note("child process", "os.fork")
-    if isinstance(session, Recording):
-        session.writer.before_fork()
+        try:
+            _forking[me] = _name(session)
+        except Exception as error:
+            session.fault("fork", error)
+    session.before_fork()
+
+
+def _name(session: Any) -> Lane:
+    parent = lanes.lane()
+    given: Lane | None = strand.process
+    lane = parent.child("fork", strand=True) if given is None else given
+    number = parent.ordinal("fork")
+    if session.recording:
+        session.cause(parent, "fork", number)
+    elif lane.name not in session.tape.strands and not session.interrupted:
+        session.never_began(lane.name)
+    else:
+        slot = session.cause(parent, "fork", number)
+        if slot is not None:
+            with suppress(Stopped):  # who forks finds what was latched at its next call
+                session.gate.wait(slot)
+    return lane
 
 
 def _parent() -> None:
-    session = current.session
-    if isinstance(session, Recording):
-        session.writer.after_in_parent()
+    session: Any = current.session
+    if session is not None:
+        _forking.pop(get_ident(), None)
+        session.after_in_parent()
 
 
 def _child() -> None:
-    session = current.session
-    if isinstance(session, Recording):
-        session.writer.after_in_child()
-        reads.forget()
-        current.session = None
-    elif isinstance(session, Replaying):
-        session.refuse("a forked child process is not replayed")
+    before: Any = current.session
+    lane = _forking.pop(get_ident(), None)
+    _forking.clear()
+    if before is None:
+        return
+    strand.process = None
+    reads.forget()
+    before.after_in_child()
+    session: Any = None
+    if lane is not None:
+        from lockstep.session.session import fork
+
+        try:
+            session = fork(before, lane.name)
+        except BaseException as error:
+            if not before.recording:
+                os._exit(2)  # nothing of a replay may run for real
+            before.fault("fork", error)
+    current.session = session
+    if on_fork is not None:
+        on_fork(before, session, lane)

@@ -52,7 +52,7 @@ class Gate:
         self.claims: dict[str, Claims] = {}  # strand -> its turns with the locks
         self._ending: list[Any] = []
         self._resting: list[Any] = []
-        self._speed = speed
+        self.speed = speed
         self._started = _monotonic()
         self.progress = 0
         self.stopped = False
@@ -187,12 +187,12 @@ class Gate:
 
     def due(self, slot: Slot) -> float:
         """Seconds until the slot's recorded time at the replay's speed; 0 without pacing."""
-        if not self._speed:
+        if not self.speed:
             return 0.0
-        return max(0.0, self._started + slot.at / 1e9 / self._speed - _monotonic())
+        return max(0.0, self._started + slot.at / 1e9 / self.speed - _monotonic())
 
     def _pace(self, slot: Slot) -> None:
-        if self._speed:
+        if self.speed:
             delay = self.due(slot)
             if delay > 0:
                 _sleep(delay)

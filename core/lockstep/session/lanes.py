@@ -100,11 +100,13 @@ class Sent:
 
 
 class _Strand(threading.local):
-    """What the hooks know of this OS thread. `item` (a work item's lane) outranks the context."""
+    """What the hooks know of this OS thread. `item` (a work item's lane) outranks the context. `process`: the
+    lane of a process that it is about to start."""
 
     item: Lane | None = None
     lane: Lane | None = None
     inside: Any = None
+    process: Lane | None = None
 
 
 strand = _Strand()

@@ -30,6 +30,10 @@ from lockstep.session.lanes import Lane
 
 SOFT = "soft "  # begins the name of a soft source; what follows is the exact source that it is close to
 
+# Begins the name of a source whose values only say who comes first among several processes: past the end of an
+# interrupted recording the program goes on without them, until it asks for something that came from outside.
+ORDER = "multiprocessing."
+
 FULL = 1024  # values in a buffer before its own strand makes an event of it: 3 KiB, 0.1 ms
 
 # Little-endian two's complement, by width in bytes. Other widths are legal and slower.
@@ -141,6 +145,11 @@ class _Recorded:
     @property
     def count(self) -> int:
         return self._first + len(self._values) if self._counted else 0
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it has values that are in no event yet."""
+        return len(self._values) != self._taken
 
     def next(self, real: Callable[[], int]) -> int:
         value = real()
@@ -310,6 +319,8 @@ def _past_end(stream: _Served, real: Callable[[], int]) -> int:
 
     lane = stream.lane
     session = lane.session
+    if stream.name.startswith(ORDER) and session.interrupted and not session.stopped:
+        return real()
     if session.past_end(lane):
         return real()
     times = stream.count
@@ -338,6 +349,11 @@ def flush_all(session: Any, emit: Emit | None = None) -> None:
             if source.flush(0.0, emit):
                 source.clean = False
                 _dirty[source] = None
+
+
+def pending(lane: Lane) -> bool:
+    """Whether the lane has read what is in no event yet, but for who comes first."""
+    return any(source.lane is lane and source.fresh and not source.name.startswith(ORDER) for source in tuple(_dirty))
 
 
 def forget() -> None:

@@ -19,6 +19,7 @@ from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.writer import Writer
 
 _monotonic_ns = time.monotonic_ns  # before the taps
+_SETTLE = 0.25  # seconds that a message to another process may wait for the store
 
 
 class Recording(Session):
@@ -30,6 +31,7 @@ class Recording(Session):
         self, run: str, process: str, seed: bytes, writer: Writer, secrets: Secrets | None = None
     ) -> None:  # fmt: skip
         self.writer = writer
+        self.facts: dict[str, Value] = {}  # what a replay must know before the program runs
         self._outlets: dict[str, Outlet] = {}
         self._texts: dict[tuple[str, str, bool], Pieces] = {}
         super().__init__(run, process, seed, secrets)
@@ -42,7 +44,7 @@ class Recording(Session):
         hidden already, or it can have none."""
         if body is not None and not hidden:
             body = self.secrets.hide(body)
-        at = _monotonic_ns() - self._started
+        at = _monotonic_ns() - self.began
         self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
 
     def _reads(self) -> list[Event]:
@@ -51,7 +53,7 @@ class Recording(Session):
         found: list[Event] = []
 
         def keep(kind: Kind, lane: str, pos: int, what: str, body: Value) -> None:
-            found.append(Event(kind, pos, _monotonic_ns() - self._started, lane, what, body=body))
+            found.append(Event(kind, pos, _monotonic_ns() - self.began, lane, what, body=body))
 
         reads.flush_all(self, keep)
         return found
@@ -135,12 +137,27 @@ class Recording(Session):
             found = self._printed[(lane.name, channel)] = Printed(None)
         return found
 
+    def before_fork(self) -> None:
+        self.writer.before_fork()
+
+    def after_in_parent(self) -> None:
+        self.writer.after_in_parent()
+
+    def after_in_child(self) -> None:
+        self.writer.after_in_child()
+
     def latched(self) -> BaseException:
         return RuntimeError("nothing diverges while recording")
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Waits until everything recorded so far is acknowledged by the store."""
         return self.writer.flush(timeout)
+
+    def settle(self, lane: Lane) -> None:
+        """This lane is about to tell another process something, which may kill this one for it: what led to it
+        is stored first. Costs nothing where nothing came from outside since the last time."""
+        if reads.pending(lane) or self.writer.behind:
+            self.flush(_SETTLE)
 
     def finish(self, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:
         if self.silence is not None:

@@ -27,6 +27,7 @@ from lockstep.session.tape import Recorded, Slot, Tape
 from lockstep.session.turns import Turns
 
 _sleep = time.sleep  # before the taps
+_monotonic_ns = time.monotonic_ns
 _PATIENCE = 0.1  # seconds that a loop waits for a callback from another thread before it goes on without
 _SETTLE = 1.0  # seconds without progress after which other strands are not waited for at the end
 
@@ -42,10 +43,13 @@ class Replaying(Session):
         secrets: Secrets | None = None,
     ) -> None:  # fmt: skip
         self.tape = tape
+        self.reading: Any = _thread.RLock()  # held by who reads the store
         self.interrupted = tape.interrupted
         self.gate = Gate(tape.slots, speed)
         self.printer: Callable[[str, Value], None] | None = None
         self._first: Difference | None = None
+        self._when = 0  # when that was found
+        self._elsewhere = False  # another process of the run is not the recorded one
         self._cut = False
         self._turns: dict[str, Turns] = {}
         self.standstill = Standstill(self, deadline)
@@ -293,7 +297,15 @@ class Replaying(Session):
         with self._lock:
             if self._first is not None or self._cut:
                 return
-            self._first = found
+            self._first, self._when = found, _monotonic_ns()
+        self._stop()
+
+    def leave(self) -> None:
+        """Stops since another process of the run is not the recorded one."""
+        with self._lock:
+            if self.stopped:
+                return
+            self._elsewhere = self._cut = True
         self._stop()
 
     def latched(self) -> BaseException:
@@ -301,12 +313,19 @@ class Replaying(Session):
             return Divergence(self._first)
         return Cut("the end of the interrupted recording")
 
-    def refuse(self, reason: str) -> None:
-        """In a forked child: whatever it asks for from here on is refused. Its report reaches nobody."""
+    def never_began(self, lane: str) -> None:
+        """Latches that the recorded program never began the process that runs as `lane`."""
+        self.stop_at(findings.process_begun(self.tape, lane, sites.site(2)))
+
+    def before_fork(self) -> None:
+        self.standstill.pause()
+        self.reading.acquire()
+
+    def after_in_parent(self) -> None:
+        self.reading.release()
+
+    def after_in_child(self) -> None:
         self.on_stop = None
-        self._lock = _thread.RLock()
-        self.gate = Gate([], 0.0)
-        self.latch(Code.NOT_COVERED, reason, lane=self.root, kind="process", name="fork")
 
     def cut(self) -> None:
         """Latches the cut: everything recorded has happened."""
@@ -377,10 +396,14 @@ class Replaying(Session):
             # What was live then was answered by nobody now, even if nothing shows it.
             if (source, detail) not in self.notes and self._first is None:
                 self.note(source, f"{detail}, in the recording")
-        identical = self._first is None and not self.faults and not self.notes
+        if self._first is not None and not self._when:
+            self._when = _monotonic_ns()
+        identical = self._first is None and not self.faults and not self.notes and not self._elsewhere
         self.stopped = True
         self.gate.stop()
-        return self._report("replay", digest, exit, identical=identical, cut=self._cut, difference=self._first,
+        return self._report(
+            "replay", digest, exit, identical=identical, cut=self._cut and not self._elsewhere, difference=self._first,
+            when=self._when, stopped=self._elsewhere,
             redacted=tuple(sorted(self.secrets.stood_in)),
         )  # fmt: skip
 

@@ -32,6 +32,9 @@ class Report(msgspec.Struct, frozen=True):
     counts     effects by kind: {"model": 9, "tool": 5}
     faults     errors of our own while recording, in words; the run is then `incomplete`
     redacted   replay: names of the secrets of which nobody knew the value; the program got placeholders
+    process    the lane that the process ran as; of several together, the first one's
+    when       when the difference was found, on the system's monotonic clock in ns: tells which was first
+    stopped    replay: stopped since another process of the run was not the recorded one
     """
 
     mode: str
@@ -49,6 +52,9 @@ class Report(msgspec.Struct, frozen=True):
     coverage: tuple[Coverage, ...] = ()
     faults: tuple[str, ...] = ()
     redacted: tuple[str, ...] = ()
+    process: str = "main"
+    when: int = 0
+    stopped: bool = False
 
     @property
     def uncovered(self) -> tuple[Coverage, ...]:

@@ -175,6 +175,12 @@ class Secrets:
             if self.reveal(old) != new and laid.lay(old, new):
                 laid.accept()
 
+    def forked(self, process: str) -> Secrets:
+        """In a forked child, which knows what its parent knew and numbers its own."""
+        self._lock = RLock()
+        self._suffix = f"-{zlib.crc32(process.encode()):08x}"
+        return self
+
     @property
     def hiding(self) -> hiding.Hiding:
         return self._hiding

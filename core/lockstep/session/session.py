@@ -1,4 +1,8 @@
-"""Starting a session: the store, the taps and the one active session of the process."""
+"""Starting a session: the store, the taps and the one active session of the process.
+
+A run's first process begins it (`start_recording`, `start_replay`); a Python process that it starts joins
+(`join_recording`, `join_replay`), and one that it forks goes on (`fork`).
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,27 @@ from typing import Any
 from lockstep.errors import Code, StoreError
 from lockstep.log.model import Kind, Value
 from lockstep.log.names import Rules
+from lockstep.log.store import Appender, RunReader
 from lockstep.log.vault import Vault, is_id, new_id
-from lockstep.session import current, forks, rules
+from lockstep.session import current, forks, rules, ticks
 from lockstep.session.recording import Recording
 from lockstep.session.replaying import Replaying
 from lockstep.session.report import Report
 from lockstep.session.secrets import Secrets
 from lockstep.session.surface import UNKNOWN, Session
 from lockstep.session.tape import Tape
-from lockstep.session.writer import Writer
+from lockstep.session.writer import Late, Writer
 
-__all__ = ["UNKNOWN", "Recording", "Replaying", "Session", "finish", "start_recording", "start_replay"]
+__all__ = [
+    "UNKNOWN", "Recording", "Replaying", "Session", "finish", "fork", "join_recording", "join_replay",
+    "start_recording", "start_replay",
+]  # fmt: skip
 
 _urandom = os.urandom
 _time_ns = time.time_ns
 
 ROOT = "main"  # the lane of a run's first process
+SUPERVISOR = "launch"  # the stream of what only the supervisor sees
 
 
 def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]) -> Recording:
@@ -47,20 +56,32 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
     told["rules"] = {"hide": [*secrets.rules.hide], "keep": [*secrets.rules.keep]}
     started = _time_ns()
     info = store.create_run(name, {**told, "seed": seed, "started": started, "vault": vault_id})
-    session: Recording | None = None
-
-    def fault(where: str, error: BaseException) -> None:
-        if session is not None:
-            session.fault(where, error)
-
-    writer = Writer(store.stream(info.name, ROOT), fault)
-    session = Recording(info.name, ROOT, seed, writer, secrets)
-    session.store = store.path
-    secrets.fault = fault
+    appender = store.stream(info.name, ROOT)
+    session = _recording(store.path, info.name, ROOT, seed, secrets, appender)
     current.session = session
-    facts = session.secrets.hide(taps.start(session))
-    body: dict[str, Value] = {"facts": facts, "pid": os.getpid(), "argv": argv}
-    session.emit(Kind.START, ROOT, session.position(), body=body, hidden=True)
+    _begin(session, secrets.hide(taps.start(session)), argv)
+    return session
+
+
+def join_recording(store_path: str, run: str, process: str, image: int = 0) -> Recording:
+    """Begins to record this process as lane `process` of a run that another process began.
+
+    image: how many programs the process was before this one. Raises StoreError (LS201 to LS205).
+    """
+    from lockstep import taps
+    from lockstep.log.store import open_store
+
+    forks.install()
+    with open_store(store_path) as store:
+        meta: Any = store.run(run).meta
+    vault = Vault(store_path, meta["vault"])
+    secrets = Secrets(rules=_rules(meta.get("rules")), vault=vault, process=process)
+    secrets.know_environment(os.environ)
+    secrets.know(vault.read()[0])
+    session = _recording(store_path, run, process, bytes(meta["seed"]), secrets, _late(store_path, run, process))
+    argv = secrets.command(list(sys.argv))
+    current.session = session
+    _begin(session, secrets.hide(taps.start(session)), argv, image)
     return session
 
 
@@ -72,37 +93,76 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
 
     Raises StoreError (LS201 to LS205).
     """
-    from lockstep import taps
     from lockstep.log.store import open_store
 
     forks.install()
     store = open_store(store_path)
     reader = store.run(name)
-    stream = next((found for found in reader.streams if found.process == ROOT), None)
-    if stream is None:
+    if _stream(reader, ROOT) is None:
         raise StoreError(Code.NO_RUN, f"run {name} has no recorded process")
-    tape = Tape(reader.heads(stream.id), lambda seq: reader.body(stream.id, seq))
-    meta: Any = reader.meta
-    start = tape.body(tape.start_seq) if tape.start is not None else None
-    secrets, wrong = replayed(store.path, meta)
-    argv = start.get("argv") if isinstance(start, dict) else None
-    if isinstance(argv, list):
-        secrets.follow_command(argv, list(sys.argv))
-    session = Replaying(name, ROOT, bytes(meta["seed"]), tape, speed, deadline, secrets)
-    session.store = store.path
-    if wrong:
-        session.note("vault", wrong)
-    current.session = session
-    facts = start.get("facts") if isinstance(start, dict) else None
-    facts = session.secrets.reveal(facts)
-    taps.start(session, facts if isinstance(facts, dict) else {})
+    session = _replaying(reader, ROOT, store.path, speed, deadline, *replayed(store.path, reader.meta))
+    _serve(session)
     return session
 
 
-def replayed(store: str, meta: Mapping[str, Any]) -> tuple[Secrets, str]:
+def join_replay(
+    store_path: str, run: str, process: str, *, speed: float = 0.0, deadline: float = 30.0, image: int = 0
+) -> Replaying | None:
+    """Begins to replay lane `process` of a run in this process; None if that began with a later program than this
+    one (`image`). What the recording does not have diverges, or is cut where its beginning is all there is.
+
+    Raises StoreError (LS201 to LS205).
+    """
+    from lockstep.log.store import open_store
+
+    forks.install()
+    store = open_store(store_path)
+    reader = store.run(run)
+    secrets, wrong = replayed(store.path, reader.meta, process)
+    session = _replaying(reader, process, store.path, speed, deadline, secrets, wrong)
+    if image < _started(session).get("image", 0):
+        session.stopped = True
+        store.close()
+        return None
+    _serve(session)
+    if process not in session.processes and not _named(reader, process):
+        session.never_began(process)
+    return session
+
+
+def fork(before: Session, process: str) -> Session | None:
+    """In a forked child: begins its own session, as lane `process` of the parent's run. The taps are on already.
+    Replay: None where what was recorded is the program that this process is about to become."""
+    from lockstep.log.store import open_store
+
+    ticks.set_here(None)
+    secrets = before.secrets.forked(process)
+    if isinstance(before, Recording):
+        late = _late(before.store, before.run, process)
+        recording = _recording(before.store, before.run, process, before.seed, secrets, late)
+        recording.took_over(before)
+        current.session = recording
+        _begin(recording, before.facts, secrets.command(list(sys.argv)))
+        return recording
+    assert isinstance(before, Replaying)
+    reader = open_store(before.store).run(before.run)
+    session = _replaying(reader, process, before.store, before.gate.speed, before.standstill.deadline, secrets)
+    if _started(session).get("image", 0):
+        session.stopped = True
+        return None
+    session.took_over(before)
+    session.printer = before.printer
+    current.session = session
+    if before.stopped:
+        session.leave()  # the fork itself was the difference, or came after it
+    return session
+
+
+def replayed(store: str, told: Any, process: str = ROOT) -> tuple[Secrets, str]:
     """The secrets of a recorded run: as the environment has them now, else as the vault has. Also what is wrong
     with the vault, "" if nothing."""
-    secrets = Secrets(rules=_rules(meta.get("rules")), process=ROOT, replay=True)
+    meta: dict[str, Any] = told if isinstance(told, dict) else {}
+    secrets = Secrets(rules=_rules(meta.get("rules")), process=process, replay=True)
     secrets.know_environment(os.environ)
     vault = meta.get("vault")
     values, wrong = Vault(store, str(vault)).read() if is_id(vault) else ({}, "")
@@ -123,9 +183,93 @@ def finish(session: Session, exit: int | None, error: BaseException | None, resu
     """Ends the session of this process: the taps are inert again."""
     from lockstep import taps
 
-    taps.check(session)
     report = session.finish(exit, error, result)
     taps.stop(session)
     if current.session is session:
         current.session = None
     return report
+
+
+def _recording(
+    store_path: str, run: str, process: str, seed: bytes, secrets: Secrets, appender: Appender
+) -> Recording:  # fmt: skip
+    session: Recording | None = None
+
+    def fault(where: str, error: BaseException) -> None:
+        if session is not None:
+            session.fault(where, error)
+
+    session = Recording(run, process, seed, Writer(appender, fault), secrets)
+    session.store = store_path
+    secrets.fault = fault
+    return session
+
+
+def _late(store_path: str, run: str, process: str) -> Late:
+    from lockstep.log.store import open_store
+
+    return Late(lambda: open_store(store_path).stream(run, process))
+
+
+def _begin(session: Recording, facts: Any, argv: list[Value], image: int = 0) -> None:
+    session.facts = facts
+    body: dict[str, Value] = {
+        "facts": facts, "pid": os.getpid(), "argv": argv, "clock": session.began, "image": image,
+    }  # fmt: skip
+    session.emit(Kind.START, session.process, session.position(), body=body, hidden=True)
+
+
+def _stream(reader: RunReader, process: str) -> int | None:
+    # The last: a process that became another program has one for each.
+    return next((stream.id for stream in reversed(reader.streams) if stream.process == process), None)
+
+
+def _replaying(
+    reader: RunReader, process: str, store_path: str, speed: float, deadline: float, secrets: Secrets, wrong: str = ""
+) -> Replaying:  # fmt: skip
+    meta: Any = reader.meta
+    stream = _stream(reader, process)
+    tape = Tape((), lambda seq: None)
+    if stream is not None:
+        number: int = stream
+        tape = Tape(reader.heads(number), lambda seq: reader.body(number, seq))
+    session = Replaying(reader.info.name, process, bytes(meta["seed"]), tape, speed, deadline, secrets)
+    if stream is not None:
+        reading = session.reading
+
+        def body(seq: int) -> Value:
+            with reading:
+                return reader.body(number, seq)
+
+        tape.body = body
+    session.store = store_path
+    session.processes = frozenset(stream.process for stream in reader.streams) - {SUPERVISOR}
+    argv = _started(session).get("argv")
+    if isinstance(argv, list):
+        secrets.follow_command(argv, list(sys.argv))
+    if wrong:
+        session.note("vault", wrong)
+    return session
+
+
+def _serve(session: Replaying) -> None:
+    from lockstep import taps
+
+    current.session = session
+    facts = session.secrets.reveal(_started(session).get("facts"))
+    taps.start(session, facts if isinstance(facts, dict) else {})
+
+
+def _started(session: Replaying) -> dict[str, Any]:
+    found = session.tape.body(session.tape.start_seq) if session.tape.start is not None else None
+    return found if isinstance(found, dict) else {}
+
+
+def _named(reader: RunReader, process: str) -> bool:
+    """Whether a recorded process began one that runs as lane `process`, which left nothing itself."""
+    return any(
+        event.kind is Kind.LANE and event.name == process
+        for stream in reader.streams
+        if process.startswith(f"{stream.process}/")
+        for _, event in reader.heads(stream.id)
+    )

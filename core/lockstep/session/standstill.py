@@ -11,9 +11,10 @@ import _thread
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from lockstep.log import untapped
 from lockstep.log.model import Kind
 from lockstep.session import current, findings
 
@@ -33,16 +34,38 @@ class Standstill:
     def __init__(self, session: Any, deadline: float) -> None:
         self.unordered = False
         self._session = session
-        self._deadline = deadline
+        self.deadline = deadline
         self._blocked = 0
+        self._guard = _thread.allocate_lock()
+        self._look = _thread.allocate_lock()  # free: the watchdog is to look now
+        self._look.acquire()
+        self._watching = False
+        self._paused = False
 
     def start(self) -> None:
         """Starts the watchdog."""
-        _thread.start_new_thread(self._watch, ())
+        with self._guard:
+            self._paused = False
+            if not self._watching:
+                self._watching = True
+                _thread.start_new_thread(self._watch, ())
+
+    def pause(self) -> None:
+        """Ends the watchdog until somebody waits: CPython warns about forking a process with threads."""
+        self._paused = True
+        with suppress(RuntimeError):
+            self._look.release()
+        threads = untapped.threads()
+        for _ in range(50):
+            if not self._watching and untapped.threads() < threads:
+                return
+            _sleep(0.0002)
 
     @contextmanager
     def blocking(self) -> Iterator[None]:
         """Around a wait for another strand outside the gate."""
+        if self._paused:
+            self.start()
         self._blocked += 1
         try:
             yield
@@ -51,6 +74,8 @@ class Standstill:
 
     def check(self) -> None:
         """Somebody has to wait now: latches the difference if there is nobody left to move."""
+        if self._paused:
+            self.start()
         session, gate = self._session, self._session.gate
         strands = session.running()
         if strands is None or session.stopped or not gate.all_wait(strands):
@@ -75,19 +100,38 @@ class Standstill:
         return current.session is self._session
 
     def _watch(self) -> None:
+        try:
+            self._look_after()
+        finally:
+            self._watching = False
+
+    def _look_after(self) -> None:
         session, gate = self._session, self._session.gate
-        quiet, last = 0.0, (-1, 0.0)
+        quiet, last, others = 0.0, (-1, 0.0), 0
         while not session.stopped and self._current():
-            _sleep(_LOOK)
+            self._look.acquire(timeout=_LOOK)
+            if self._paused:
+                return
             times = os.times()
             now = (gate.progress, times.user + times.system)
             busy = now[0] != last[0] or now[1] - last[1] > _BUSY
             last = now
+            board = session.board()
+            if board is not None:
+                if board.stopped:
+                    session.leave()
+                    return
+                if busy:
+                    board.moved()
+                busy = busy or board.progress != others
+                others = board.progress
             quiet = 0.0 if busy else quiet + _LOOK
             head = gate.head()
-            if head is None and session.interrupted and quiet >= _PAST_CUT:
-                session.cut()  # all that was recorded has happened, and everybody waits
-            elif quiet >= min(_LOOSEN, self._deadline / 2) and not self.unordered:
+            if session.interrupted and quiet >= _PAST_CUT and (head is None or (board is not None and board.cuts)):
+                # All that was recorded has happened, and everybody waits; or for a process that was cut before it
+                # had stored what this one had of it.
+                session.cut()
+            elif quiet >= min(_LOOSEN, self.deadline / 2) and not self.unordered:
                 self._loosen()
-            elif quiet >= self._deadline and (self._blocked or gate.blocked()):
-                session.stop_at(findings.stuck(session.tape, head, self._deadline))
+            elif quiet >= self.deadline and (self._blocked or gate.blocked()):
+                session.stop_at(findings.stuck(session.tape, head, self.deadline))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import itertools
+import os
 import re
 import time
 from collections.abc import Callable, Collection
@@ -16,6 +17,7 @@ from typing import Any, NoReturn
 from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import coverage, engine, sites
+from lockstep.session.board import Board
 from lockstep.session.effects import Handed
 from lockstep.session.gate import Gate
 from lockstep.session.lanes import Lane
@@ -37,7 +39,11 @@ _CLOSES_STEP = ("model", "tool", "http", "step")
 class Session:
     """What both kinds share: lanes, calls, output, counts, digest and the end.
 
-    `seed`: 32 bytes, from which every lane's random draws are derived. `faults`: errors of our own.
+    seed       32 bytes, from which every lane's random draws are derived
+    process    the lane that this process runs as: "main" for a run's first
+    processes  replay: those of all processes that the recording followed
+    meeting    the directory in which the processes of the run meet, "" where there is none yet
+    faults     errors of our own
     """
 
     recording: bool
@@ -51,6 +57,12 @@ class Session:
         self.secrets = secrets if secrets is not None else Secrets()
         self.seed = seed
         self.process = process
+        self.processes: frozenset[str] = frozenset()
+        self.meeting = ""
+        self.store = ""  # its path
+        self.pid = os.getpid()
+        self.began = _monotonic_ns()
+        self._board: Board | None = None
         self.faults: list[str] = []
         self.notes: dict[tuple[str, str], int] = {}
         self.watched: dict[str, str] = {}  # clients that could have gone live: what became of that
@@ -60,7 +72,6 @@ class Session:
         self.report: Report | None = None  # once it has ended
         self._adopted = False  # whether a thread that no hook has named came to us
         self._alive: set[object] = set()  # the program's strands beside the first: begun, or about to begin
-        self._started = _monotonic_ns()
         self._positions = itertools.count(1)
         self._lock: Any = _thread.RLock()  # the collector may run a finalizer, and so ourselves, under it
         self._main = _thread.get_ident()
@@ -141,6 +152,33 @@ class Session:
     def raise_latched(self) -> NoReturn:
         raise self.latched()
 
+    # Other processes.
+
+    def board(self) -> Board | None:
+        """What this process shares with the others of its run; None where they cannot share anything."""
+        if self._board is None and self.meeting:
+            with self._lock:
+                if self._board is None:
+                    self._board = Board(os.path.join(self.meeting, "board"))
+        return self._board
+
+    def before_fork(self) -> None:
+        """This thread is about to fork: nobody of ours may hold anything that the child needs."""
+        raise NotImplementedError
+
+    def after_in_parent(self) -> None:
+        raise NotImplementedError
+
+    def after_in_child(self) -> None:
+        """This session is the parent's: it does nothing more here."""
+        raise NotImplementedError
+
+    def took_over(self, before: Session) -> None:
+        """In a forked child: this session stands where the parent's stood."""
+        self.meeting, self._board = before.meeting, before._board
+        if self._board is not None:
+            self._board.forked()
+
     # Lanes.
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
@@ -217,11 +255,12 @@ class Session:
         return Report(
             mode=mode,
             run=self.run,
+            process=self.process,
             steps=self.steps(),
             lanes=max(1, len(used)),
             counts=dict(self.counts),
             digest=digest.hex(),
-            seconds=(_monotonic_ns() - self._started) / 1e9,
+            seconds=(_monotonic_ns() - self.began) / 1e9,
             exit=exit,
             coverage=coverage.of(self),
             faults=tuple(self.faults),

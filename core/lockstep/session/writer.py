@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import os
 from _queue import Empty, SimpleQueue
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockstep.errors import Code, StoreError
@@ -42,6 +41,9 @@ STALL = 0.25  # seconds a full queue may hold up the program, once
 RETRY = 0.2  # seconds between attempts on a store that cannot be written
 FORK_WAIT = 2.0
 
+# What a process that has nothing else to say need not store.
+_QUIET = (Kind.START, Kind.LANE)
+
 # Ends of a marker's errand.
 _FLUSH, _PAUSE, _CLOSE = range(3)
 
@@ -60,11 +62,55 @@ class _Mark:
         self.done.acquire()
 
 
+class Late:
+    """The appender of a process that may have nothing to say: makes its stream when there is more to store than
+    that it began. A forked child that becomes another program at once leaves nothing behind."""
+
+    def __init__(self, make: Callable[[], Appender]) -> None:
+        self._make = make
+        self._real: Appender | None = None
+        self._waiting: list[Event] = []
+        self.stream = 0
+
+    @property
+    def opened(self) -> bool:
+        return self._real is not None
+
+    def append(self, events: Sequence[Event]) -> int:
+        """See `Appender`."""
+        if self._real is None:
+            self._waiting += events
+            if all(event.kind in _QUIET for event in self._waiting):
+                return 0
+            self._open()
+            events = ()
+        waiting, self._waiting = self._waiting, []
+        return self._real.append([*waiting, *events])  # type: ignore[union-attr]
+
+    def close(self, state: RunState | None, faults: int = 0) -> None:
+        """See `Appender`."""
+        if self._real is None:
+            self._open()
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._real.append(waiting)  # type: ignore[union-attr]
+        self._real.close(state, faults)  # type: ignore[union-attr]
+
+    def abandon(self) -> None:
+        """See `Appender`."""
+        if self._real is not None:
+            self._real.abandon()
+
+    def _open(self) -> None:
+        self._real = self._make()
+        self.stream = self._real.stream
+
+
 class Writer:
     """The queue and thread between a session and its stream. One per process that records."""
 
     def __init__(self, appender: Appender, fault: Callable[[str, BaseException], None], *, bound: int = BOUND) -> None:
-        self._appender = appender
+        self.appender = appender
         self._fault = fault
         self._bound = bound
         self._queue: SimpleQueue[Any] = SimpleQueue()
@@ -72,6 +118,7 @@ class Writer:
         self._guard: Any = (
             _thread.RLock()
         )  # re-entrant: the collector may run a finalizer that records; of _held, and of marks that are called back
+        self._given = self._written = 0  # events put, and durable; about, since several threads count the former
         self._pending = 0  # of _held, handed to the appender
         self._draining = _allocate()  # one thread drains where ours is gone
         self._urgent = _allocate()  # free: what has queued is wanted now
@@ -86,14 +133,19 @@ class Writer:
         self._running = False
         self._paused = False  # after a fork, until something is put
         self.collect: Callable[[], list[Event]] | None = None  # gives what belongs to every commit
-        self._begin()
+        self._quiet: tuple[Kind, ...] = ()  # events that do not end a pause
+        if isinstance(appender, Late):
+            self._paused, self._quiet = True, _QUIET
+        else:
+            self._begin()
 
     def put(self, event: Event) -> None:
         """Hands over an event, whose body must not be changed any more. Never blocks for long, never raises."""
         if self._ended:
             return
-        if self._paused:
+        if self._paused and event.kind not in self._quiet:
             self._resume()
+        self._given += 1
         queued = self._queue.qsize()
         if queued < SHALLOW:
             self._queue.put(event)
@@ -101,6 +153,11 @@ class Writer:
             self._put_weighed(event)
             if queued == MANY:
                 self._hurry()
+
+    @property
+    def behind(self) -> bool:
+        """Whether something that was put may not be durable yet."""
+        return self._written != self._given
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until all that was put is durable against kill -9. False: it is not, or not in time."""
@@ -120,7 +177,7 @@ class Writer:
         """Drains, and ends the thread: a forked child inherits neither it nor what it holds, and CPython warns
         about forking a process with threads."""
         if self._running:
-            threads = _os_threads()
+            threads = untapped.threads()
             mark = _Mark(_PAUSE, FORK_WAIT)
             if self._send(mark, FORK_WAIT):
                 _wait_until_gone(threads)
@@ -157,7 +214,7 @@ class Writer:
         self._guard = _thread.RLock()
         self._urgent = _allocate()
         self._urgent.acquire()
-        self._appender.abandon()
+        self.appender.abandon()
 
     # -- the program's threads
 
@@ -277,7 +334,7 @@ class Writer:
             for event in events:
                 if event.kind is Kind.FINISH:
                     self._finish = event
-            self._appender.append(events)
+            self.appender.append(events)
         except StoreError as error:
             self._failing = True
             if error.code is Code.UNWRITABLE:
@@ -288,6 +345,7 @@ class Writer:
             self._give_up("writing to the store", error)
         else:
             self._failing = False
+            self._written = self._given if self._queue.empty() else -1
             with self._guard:
                 self._held -= self._pending
             self._pending = 0
@@ -298,7 +356,7 @@ class Writer:
             self._write([])
         state, faults = _ending(self._finish)
         try:
-            self._appender.close(None if self._failing or self._broken else state, max(faults, mark.faults))
+            self.appender.close(None if self._failing or self._broken else state, max(faults, mark.faults))
             self._closed = True
         except BaseException as error:
             self._give_up("closing the stream", error)
@@ -314,17 +372,10 @@ class Writer:
             self._fault(where, error)
 
 
-def _os_threads() -> int:
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except OSError:
-        return 0
-
-
 def _wait_until_gone(before: int) -> None:
     # A thread says that it is done a little before the system has ended it, and CPython asks the system.
     deadline = untapped.monotonic() + 0.02
-    while before and _os_threads() >= before and untapped.monotonic() < deadline:
+    while before and untapped.threads() >= before and untapped.monotonic() < deadline:
         untapped.sleep(0.0001)
 
 

@@ -80,7 +80,7 @@ class GatedLock:
     def _count(self, session: Any, strand: Any) -> None:
         # Under the lock itself, so the counts need no other.
         if strand is not self._last:
-            if self._last is not None:
+            if self._last is not None and self._last.session is session:  # and not that of the parent, before a fork
                 last = self._last.name
                 session.emit(Kind.LOCK, strand.name, session.position(), what=last, name=self._name, of=self._run)
             self._last, self._run = strand, 0

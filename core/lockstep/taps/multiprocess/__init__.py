@@ -1,0 +1,151 @@
+"""multiprocessing: a lane for each process it starts, and the order in which they meet.
+
+The parent names the lane when it starts the process, in its own order. To a forked child it goes in
+memory; to one that is spawned or comes from the forkserver with the first data that the child is sent,
+since the forkserver's environment is that of its own start. multiprocessing's own processes (resource
+tracker, forkserver) are nobody's.
+
+What processes share through multiprocessing (pipes, queues, locks, pools) keeps its recorded order: see
+`order` and `waits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from lockstep.log.model import Value
+from lockstep.session import current, lanes
+from lockstep.session.lanes import Lane, strand
+from lockstep.taps.imports import when_imported
+from lockstep.taps.multiprocess import order, waits
+
+_KEY = "lockstep_lane"  # in the data that a child is sent; Python ignores what it does not know
+
+# Of a launched process that multiprocessing will tell what to do: begins its session (`bootstrap.told`), and
+# takes note of its exit status.
+when_told: Callable[[str | None], None] | None = None
+ends_with: Callable[[int], None] | None = None
+
+
+def install() -> None:
+    """Patches multiprocessing's modules when they are imported. Once."""
+    when_imported("multiprocessing.process", _process)
+    when_imported("multiprocessing.spawn", _spawn)
+    when_imported("multiprocessing.resource_tracker", _tracker)
+    when_imported("multiprocessing.forkserver", _forkserver)
+    when_imported("multiprocessing.synchronize", order.install_semaphores)
+    when_imported("multiprocessing.connection", order.install_connections)
+    when_imported("multiprocessing.connection", waits.install_connections)
+    when_imported("multiprocessing.popen_fork", waits.install_popen)
+    when_imported("multiprocessing.popen_forkserver", waits.install_popen)
+
+
+def start(session: Any, facts: Value) -> Value:
+    return None
+
+
+def stop(session: Any) -> None:
+    pass
+
+
+def _process(module: ModuleType) -> None:
+    process: Any = module.BaseProcess
+    begin, bootstrap = process.start, process._bootstrap
+
+    def start(self: Any) -> Any:
+        session = current.session
+        if session is None:
+            return begin(self)
+        before, strand.process = strand.process, _lane(session, self)
+        try:
+            return begin(self)
+        finally:
+            strand.process = before
+
+    def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
+        status = bootstrap(self, *args, **kwargs)
+        if ends_with is not None:
+            ends_with(status)
+        return status
+
+    start.__doc__ = begin.__doc__
+    process.start, process._bootstrap = start, _bootstrap
+    module.__dict__["_cleanup"] = partial(_clean_up, module)
+    module.__dict__["active_children"] = partial(_active_children, module)
+
+
+def _by_identity(process: Any) -> Any:
+    return process._identity
+
+
+def _clean_up(module: Any) -> None:
+    # As Python does it, but in an order that is not that of addresses: each look is a read.
+    for process in sorted(module._children, key=_by_identity):
+        if process._popen is not None and process._popen.poll() is not None:
+            module._children.discard(process)
+
+
+def _active_children(module: Any) -> list[Any]:
+    """Return list of process objects corresponding to live child processes"""
+    _clean_up(module)
+    return sorted(module._children, key=_by_identity)
+
+
+def _lane(session: Any, process: Any) -> Lane | None:
+    """The lane of a process that is about to be started; None inside an effect."""
+    if lanes.inside() is not None:
+        return None
+    target = getattr(process, "_target", None)
+    lane = lanes.lane().child(lanes.name_of(target) if target is not None else type(process).__name__, strand=True)
+    if not session.recording and lane.name not in session.tape.strands and not session.interrupted:
+        session.never_began(lane.name)
+        session.raise_latched()
+    return lane
+
+
+def _spawn(module: ModuleType) -> None:
+    data, prepare = module.get_preparation_data, module.prepare
+
+    def get_preparation_data(name: str) -> Any:
+        found = data(name)
+        if current.session is not None:
+            lane = strand.process
+            found[_KEY] = "" if lane is None else lane.name
+        return found
+
+    def prepare_(data: Any) -> Any:
+        if when_told is not None:
+            when_told(data.get(_KEY))
+        return prepare(data)
+
+    prepare_.__name__, prepare_.__doc__ = "prepare", prepare.__doc__
+    module.__dict__.update(get_preparation_data=get_preparation_data, prepare=prepare_)
+
+
+def _tracker(module: ModuleType) -> None:
+    tracker: Any = module.ResourceTracker
+    for name in ("ensure_running", "_send", "_stop"):
+        original = getattr(tracker, name, None)
+        if original is not None:
+            setattr(tracker, name, lanes.ours(original))
+    found = module._resource_tracker
+    for name in ("ensure_running", "register", "unregister", "getfd"):
+        # The module holds its methods by themselves.
+        if hasattr(found, name):
+            module.__dict__[name] = partial(_within, getattr(found, name))
+
+
+def _within(method: Any, *args: Any, **kwargs: Any) -> Any:
+    return lanes.ours(method)(*args, **kwargs)
+
+
+def _forkserver(module: ModuleType) -> None:
+    server: Any = module.ForkServer
+    for name in ("ensure_running", "connect_to_new_process"):
+        setattr(server, name, lanes.ours(getattr(server, name)))
+    found = module._forkserver
+    for name in ("ensure_running", "connect_to_new_process"):
+        module.__dict__[name] = getattr(found, name)
