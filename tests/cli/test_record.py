@@ -173,7 +173,7 @@ def test_the_environment_is_the_users_and_reaches_its_children(lockstep, program
     mine = {name for name in os.environ if name.startswith(("LOCKSTEP", "PYTHON"))}
     assert seen == str(sorted(mine | {"PYTHONHASHSEED", "PYTHONUNBUFFERED"}))
     assert in_child == "False"
-    assert f"not covered: child process {PYTHON}" in done.stderr
+    assert "not covered: nothing" in done.stderr
 
 
 def test_a_forked_child_does_not_write_its_parents_run(lockstep, program) -> None:
@@ -187,7 +187,7 @@ def test_a_forked_child_does_not_write_its_parents_run(lockstep, program) -> Non
     done = lockstep("record", "--", PYTHON, "-W", "error", "agent.py")
     assert sorted(done.stdout.splitlines()) == ["child True", "parent True"]
     assert done.returncode == 0, done.stderr
-    assert "child process" in done.stderr
+    assert "not covered: nothing" in done.stderr
 
 
 def test_a_launcher_that_becomes_the_program_is_let_pass(lockstep, program, tmp_path: Path) -> None:
