@@ -65,6 +65,10 @@ class StoreError(LockstepError):
     """The store or a run in it cannot be used: LS201 to LS205, LS207, LS208."""
 
 
+class NoRoom(StoreError):
+    """There is no room to write (LS203): the disk is full, or files may not grow. Trying again rarely helps soon."""
+
+
 class AddressError(LockstepError):
     """An address names nothing: LS205, LS206."""
 

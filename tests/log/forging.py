@@ -90,8 +90,16 @@ def _store(connection: sqlite3.Connection, stream: int, events: list[Event]) -> 
         "INSERT INTO segment VALUES (?,?,?,?,?,?,?,?,?)",
         (keys[0], len(events), count.steps, len(cols) + len(stored), late, 0, head, cols, stored),
     )
-    ended = events[-1].kind is Kind.FINISH
+    state = schema.STATES[str(events[-1].what)] if events[-1].kind is Kind.FINISH else 0
     connection.execute(
-        "UPDATE stream SET base=?, events=?, steps=?, head=?, state=? WHERE id=?",
-        (base, len(events), count.steps, head, schema.STATES[str(events[-1].what)] if ended else 0, stream),
+        "UPDATE stream SET base=?, events=?, steps=?, size=?, head=?, state=? WHERE id=?",
+        (
+            base,
+            len(events),
+            count.steps,
+            len(cols) + len(stored),
+            head,
+            state,
+            stream,
+        ),
     )

@@ -89,7 +89,8 @@ def export(
             reader = opened.run(run)
             meta = rewrite_meta(reader.meta) if rewrite_meta is not None else reader.meta
             with _out(file, force=force) as out:
-                out.writelines(jsonl.lines(reader, meta, rewrite))
+                for line in jsonl.lines(reader, meta, rewrite):
+                    out.write(line)
         elif file == STDOUT:
             raise StoreError(Code.UNWRITABLE, "a tape is a database, which cannot go to stdout: name a file")
         else:

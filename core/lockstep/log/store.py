@@ -37,6 +37,7 @@ class Row(msgspec.Struct, frozen=True):
     """A stretch of a stream as it is stored: what `verify` checks.
 
     first    number (seq) of its first event
+    stored   bytes of this row
     steps    steps closed in the stream up to its end, as stored; likewise `size` in bytes
     late     events up to its end that are stored after one of a later position
     blob     number of its first blob
@@ -50,6 +51,7 @@ class Row(msgspec.Struct, frozen=True):
     late: int
     blob: int
     head: bytes
+    stored: int
     events: tuple[Event, ...]
     bodies: tuple[bytes, ...]
     blobs: tuple[bytes, ...]
@@ -64,7 +66,7 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 class StreamEnd(msgspec.Struct, frozen=True):
-    """What a stream's own record says. `state` GROWING: not closed, and events, steps and head mean nothing.
+    """What a stream's own record says. `state` GROWING: not closed, and events, steps, size and head mean nothing.
     `number`: the state as it is stored and sealed."""
 
     base: bytes
@@ -72,6 +74,7 @@ class StreamEnd(msgspec.Struct, frozen=True):
     number: int
     events: int
     steps: int
+    size: int
     faults: int
     head: bytes
     seal: Seal | None
@@ -133,6 +136,10 @@ class RunReader(Protocol):
     def blob(self, stream: int, number: int) -> bytes: ...
 
     def big(self, stream: int, number: int) -> bytes: ...
+
+    def leaves(self, stream: int) -> int:
+        """Bytes of the stream's long texts, as stored."""
+        ...
 
     def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
         """By index: the number of an event, and the steps closed before it, from which on step `step` will be

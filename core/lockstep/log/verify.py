@@ -15,8 +15,9 @@ import msgspec
 from lockstep.errors import StoreError
 from lockstep.log import chain, roll, seal
 from lockstep.log.model import Event, Kind, RunState, StreamInfo
+from lockstep.log.pack import encode_plain
 from lockstep.log.steps import StepCount
-from lockstep.log.store import Row, RunReader, StreamEnd, Unreadable
+from lockstep.log.store import UNSTORABLE, Row, RunReader, StreamEnd, Unreadable
 from lockstep.log.unpack import Coder
 
 
@@ -128,6 +129,10 @@ def _file(reader: RunReader) -> list[str]:
         return [error.message]
 
 
+# How the body of an event begins whose own could not be stored: a map with one key.
+_UNSTORABLE = encode_plain({UNSTORABLE: ""})[:-1]
+
+
 class _Check:
     """The check of one stream."""
 
@@ -140,6 +145,8 @@ class _Check:
         self._top = 0
         self._late = 0
         self._blobs = 0
+        self._size = 0  # of the stream's rows so far
+        self._unstorable = 0
         self._last: Event | None = None
         self.process = stream.process
         self.end: StreamEnd = reader.end(stream.id)
@@ -183,6 +190,9 @@ class _Check:
         if row.blob != self._blobs and not self._unknown:
             yield self._problem(first, last, f"shared values are numbered from {row.blob} and not {self._blobs}")
         self._blobs = row.blob + len(row.blobs)
+        self._size += row.stored
+        if row.size < self._size:
+            yield self._problem(first, last, "the stored size is less than that of the rows")
         try:
             self._link(row)
         except StoreError as error:
@@ -203,6 +213,7 @@ class _Check:
             if seq + 1 == sealed:
                 self._sealed_head = head
             self._count.feed(event)
+            self._unstorable += body.startswith(_UNSTORABLE)
             if event.pos < self._top:
                 self._late += 1
             self._top = max(self._top, event.pos)
@@ -228,18 +239,26 @@ class _Check:
             yield self._problem(-1, -1, "the stored end (events, steps, head) is not that of the events")
         elif not finished or (self._last is not None and self._last.what != end.state.value):
             yield self._problem(-1, -1, f"the run is marked {end.state}, but its last event does not say so")
-        elif self.process == roll.LAUNCH:
-            yield from self._roll()
+        else:
+            yield from self._last_words()
 
-    def _roll(self) -> Iterator[Problem]:
+    def _last_words(self) -> Iterator[Problem]:
+        """What the last event says of the whole, against what is stored."""
         try:
             body = self._reader.body(self._stream.id, self.events - 1)
+            leaves = self._reader.leaves(self._stream.id)
         except StoreError as error:
             yield self._problem(self.events - 1, self.events - 1, error.message)
             return
-        if isinstance(body, dict) and roll.STREAMS in body:
-            for process, what in roll.missing(body[roll.STREAMS], self._reader):
+        told = body if isinstance(body, dict) else {}
+        if self.process == roll.LAUNCH and roll.STREAMS in told:
+            for process, what in roll.missing(told[roll.STREAMS], self._reader):
                 yield Problem(self._reader.info.name, process, -1, -1, what)
+        faults = told.get("faults")
+        if isinstance(faults, list) and self.end.faults != max(self._unstorable, len(faults)):
+            yield self._problem(-1, -1, "the stored end (faults) is not that of the events")
+        if self.end.size != self._size + leaves:
+            yield self._problem(-1, -1, "the stored end (size) is not that of the rows")
 
     def _seal(self) -> Iterator[Problem]:
         made = self.end.seal

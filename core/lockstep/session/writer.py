@@ -19,7 +19,7 @@ from _queue import Empty, SimpleQueue
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockstep.errors import Code, StoreError
+from lockstep.errors import Code, NoRoom, StoreError
 from lockstep.log import untapped
 from lockstep.log.model import Event, Kind, RunState
 from lockstep.session import lanes
@@ -40,6 +40,7 @@ BATCH = 512
 STALL = 0.25  # seconds a full queue may hold up the program, once
 RETRY = 0.2  # seconds between attempts on a store that cannot be written
 FORK_WAIT = 2.0
+FULL_WAIT = 1.0
 
 # What a process that has nothing else to say need not store.
 _QUIET = (Kind.START, Kind.LANE)
@@ -128,6 +129,7 @@ class Writer:
         self._finish: Event | None = None
         self._ended = False  # nothing more is accepted
         self._failing = False  # the appender holds what it could not commit yet
+        self._full = False  # because there is no room for it
         self._broken = False  # recording was given up
         self._closed = False  # the stream is closed
         self._running = False
@@ -337,6 +339,7 @@ class Writer:
             self.appender.append(events)
         except StoreError as error:
             self._failing = True
+            self._full = isinstance(error, NoRoom)
             if error.code is Code.UNWRITABLE:
                 self._tell("writing to the store", error)
             else:
@@ -351,6 +354,8 @@ class Writer:
             self._pending = 0
 
     def _end(self, mark: _Mark) -> None:
+        if self._full:  # the program is not kept from ending by a disk that nobody is about to clear
+            mark.deadline = min(mark.deadline, untapped.monotonic() + FULL_WAIT)
         while self._failing and not self._broken and untapped.monotonic() < mark.deadline:
             untapped.sleep(RETRY)
             self._write([])

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import repeat
 from typing import Any
 
-from lockstep.errors import Code, LockstepError, StoreError
+from lockstep.errors import Code, LockstepError, NoRoom, StoreError
 from lockstep.log import untapped
 
 # Seconds to wait for another process's transaction. They take well under a millisecond each.
@@ -157,7 +157,7 @@ def as_store_error(error: sqlite3.Error, path: str) -> LockstepError:
             Code.UNWRITABLE, f"another process has held the store's lock for too long (stopped in a debugger?): {path}"
         )
     if code == sqlite3.SQLITE_FULL or whole in _NO_ROOM:
-        return StoreError(
+        return NoRoom(
             Code.UNWRITABLE,
             f"no room to write ({error}): {path}. The disk is full, or files may not grow so large (ulimit -f). "
             "Free some, for instance with lockstep gc; what was committed is safe",

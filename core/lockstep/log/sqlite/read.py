@@ -110,7 +110,10 @@ class SqliteRun:
             try:
                 bodies, blobs = rows.body(body)
                 events = rows.events(cols)
-                yield Row(first, count, steps, size, late, blob, head, tuple(events), tuple(bodies), tuple(blobs))
+                stored = len(cols) + len(body)
+                yield Row(
+                    first, count, steps, size, late, blob, head, stored, tuple(events), tuple(bodies), tuple(blobs)
+                )
             except StoreError as error:
                 yield Unreadable(first, count, error)
 
@@ -123,13 +126,15 @@ class SqliteRun:
         return found[0][0] if found else None
 
     def end(self, stream: int) -> StreamEnd:
-        found = self._ask("SELECT base, state, events, steps, faults, head FROM stream WHERE id=?", (stream,), "biiiib")
+        found = self._ask(
+            "SELECT base, state, events, steps, size, faults, head FROM stream WHERE id=?", (stream,), "biiiiib"
+        )
         if not found:
             raise AddressError(Code.NO_ADDRESS, f"run {self.info.name} has no stream {stream}")
-        base, number, events, steps, faults, head = found[0]
+        base, number, events, steps, size, faults, head = found[0]
         sealed = self._ask("SELECT key, events, mac FROM seal WHERE stream=?", (stream,), "tib")
         return StreamEnd(
-            base, STATES.get(number, RunState.GROWING), number, events, steps, faults, head,
+            base, STATES.get(number, RunState.GROWING), number, events, steps, size, faults, head,
             Seal(*sealed[0]) if sealed else None,
         )  # fmt: skip
 
@@ -138,6 +143,11 @@ class SqliteRun:
 
     def big(self, stream: int, number: int) -> bytes:
         return self._source(stream).big(number)
+
+    def leaves(self, stream: int) -> int:
+        keys = (schema.first_key(stream), schema.last_key(stream))
+        [(total,)] = self._ask("SELECT coalesce(sum(length(data)), 0) FROM big WHERE id BETWEEN ? AND ?", keys, "i")
+        return int(total)
 
     def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
         last = self._ask(

@@ -273,7 +273,25 @@ def _make(path: str) -> None:
 
 
 def _connect(path: str, *, tape: bool) -> sqlite3.Connection:
-    return stranger.connect(path) if tape else connect(path, "ro")
+    if tape:
+        return stranger.connect(path)
+    try:
+        return connect(path, "ro")
+    except StoreError as error:
+        if error.code is not Code.UNWRITABLE or not _is_at_rest(path):
+            raise
+    return connect(path, "ro&immutable=1")
+
+
+def _is_at_rest(path: str) -> bool:
+    """Whether all there is stands in the file itself, in a directory where we cannot make what SQLite needs to read a
+    store that others write to."""
+    if os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
+        return False
+    try:
+        return os.stat(path + "-wal").st_size == 0
+    except OSError:
+        return True
 
 
 def _identity(path: str) -> tuple[int, int]:

@@ -34,7 +34,7 @@ _SMALLEST_LENGTH = 1 << 20
 _LARGEST_LENGTH = 1_000_000_000
 
 _PRAGMAS = ("cell_size_check=ON", "mmap_size=0", "trusted_schema=OFF", "query_only=ON", "cache_size=-8000")
-_FUNCTIONS = frozenset({"length", "coalesce", "max", "count"})
+_FUNCTIONS = frozenset({"length", "coalesce", "max", "count", "sum"})
 _PATIENCE = 60.0  # seconds for one question
 _STEPS = 100_000  # of SQLite's machine, between looks at the clock
 
