@@ -33,6 +33,7 @@ STOPPED = {
 # What reaches nobody, and only varies.
 NAMED = {
     "uvloop_quiet": "uvloop",
+    "trio": "trio",
     "duckdb": "duckdb",
     "bcrypt": "bcrypt",
     "ctypes_random": "ctypes",
@@ -53,6 +54,14 @@ def test_what_reaches_outside_is_named_and_stopped(runs: Any, outside: Any, way:
     assert replayed["divergence"]["code"] == "LS210"
     assert runs.uncovered(replayed)[STOPPED[way]] == detail
     assert runs.status == 1
+    assert outside.visits == 1
+
+
+def test_a_program_that_becomes_another_is_named_and_stopped(runs: Any, outside: Any) -> None:
+    recorded = runs.record("ways", outside.port, "becomes_another")
+    assert "becomes " in runs.uncovered(recorded)["process"]
+    assert outside.visits == 1
+    assert runs.replay()["divergence"]["code"] == "LS210"
     assert outside.visits == 1
 
 

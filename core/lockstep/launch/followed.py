@@ -292,14 +292,19 @@ class Followed:
         """This process becomes another program. Returns the number of that image.
 
         Where nothing has come from outside yet, this image's recording gives way to the next one's, if there
-        will be one: only a Python that loads us records.
+        will be one: only a Python that loads us records. Else nobody records what follows, and a replay that
+        gets here stops.
         """
         image = self.settings.image
         session: Any = self.session
         if session is None or os.getpid() != self.pid:
             return image
-        if not self.first and self._gives_way(session, os.fsdecode(path) if isinstance(path, (str, bytes)) else "?"):
+        named = os.fsdecode(path) if isinstance(path, (str, bytes)) else "?"
+        if not self.first and self._gives_way(session, named):
             return image + 1
+        from lockstep.taps.guard import uncovered
+
+        uncovered.refuse("process", f"becomes {named}")
         nothing_yet = self.first and not session.counts
         self.end(None)
         if self.settings.mode == "replay" or not nothing_yet:

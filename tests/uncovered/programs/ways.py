@@ -178,6 +178,13 @@ def spawned(port: int) -> None:
     os.waitpid(os.posix_spawn(sys.executable, [sys.executable, "-I", "-c", code], {}), 0)
 
 
+def becomes_another(port: int) -> None:
+    import os
+
+    code = f"import socket; socket.create_connection(('127.0.0.1', {port}))"
+    os.execv(sys.executable, [sys.executable, "-I", "-c", code])
+
+
 def host_name(port: int) -> None:
     import socket
 
@@ -221,6 +228,12 @@ def unwatchable(port: int) -> None:
         for name in ("rnet", "lancedb"):
             Path(place, f"{name}.py").write_text("")
             importlib.import_module(name)
+
+
+def trio(port: int) -> None:
+    import trio
+
+    trio.run(trio.sleep, 0)
 
 
 def unchanged(port: int) -> None:

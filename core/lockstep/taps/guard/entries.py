@@ -74,15 +74,15 @@ def _judge(session: Any, client: Client) -> None:
         session.note(client.source, f"{_missing[client.module]}: its use cannot be seen")
 
 
-def _look(client: Client, way: Way) -> Look:
-    """What happens when the program takes this way in."""
+def _look(client: Client, way: Way, bound: bool) -> Look:
+    """What happens when the program takes this way in. `bound`: the first argument is the object or class."""
 
     def look(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         session = current.session
         if session is None or events.covered():
             return
         try:
-            what = _told(way, args, kwargs)
+            what = _told(way, args, args[1:] if bound else args, kwargs)
             if (way.how == FAR and "://" not in what) or (way.how == OWN and not symbols.by_the_program()):
                 return
             _used.add(client.source)
@@ -97,7 +97,7 @@ def _look(client: Client, way: Way) -> Look:
     return look
 
 
-def _told(way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def _told(way: Way, args: tuple[Any, ...], given: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """The other end, without the credentials that an address may hold."""
     if way.owner in ("Curl", "CurlMulti", "AsyncCurl"):
         curl = args[-1]
@@ -106,7 +106,6 @@ def _told(way: Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     host, port = kwargs.get("host", kwargs.get("server")), kwargs.get("port")
     if way.address is not None:
         place, name = way.address
-        given = args[1:] if way.owner else args
         found = kwargs.get(name, given[place] if place < len(given) else None)
         if name == "host" and port is None and place + 1 < len(given):
             port = given[place + 1]
@@ -135,7 +134,6 @@ def bare(address: str) -> str:
 
 def _put(module: ModuleType, client: Client, way: Way) -> Iterator[str]:
     """Wraps each name of a way; yields those that are not there."""
-    look = _look(client, way)
     owner: Any = module if not way.owner else getattr(module, way.owner, None)
     changed: dict[str, Any] = {}
     for name in way.names.split():
@@ -143,7 +141,8 @@ def _put(module: ModuleType, client: Client, way: Way) -> Iterator[str]:
         if original is None:
             yield name
             continue
-        changed[name] = _wrapped(owner, name, original, look, client)
+        bound = bool(way.owner) and not isinstance(vars(owner).get(name), staticmethod)
+        changed[name] = _wrapped(owner, name, original, _look(client, way, bound), client)
     if late and isinstance(owner, type):
         _early.setdefault(client.source, set()).add(owner)
     try:
