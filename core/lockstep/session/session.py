@@ -183,6 +183,7 @@ def finish(session: Session, exit: int | None, error: BaseException | None, resu
     """Ends the session of this process: the taps are inert again."""
     from lockstep import taps
 
+    taps.check(session)
     report = session.finish(exit, error, result)
     taps.stop(session)
     if current.session is session:
