@@ -6,9 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import batched
 from typing import BinaryIO
 
 import msgspec
@@ -16,7 +15,6 @@ import zstandard
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import jsonl, seal
-from lockstep.log.jsonl import Rewrite
 from lockstep.log.model import RunState, Value
 from lockstep.log.sqlite import stranger, tape
 from lockstep.log.sqlite.store import SqliteStore
@@ -35,9 +33,6 @@ _RATIO = 200
 _LEAST = 64 << 20
 _WINDOW = 128 << 20
 _PIECE = 1 << 20
-_BATCH = 256
-
-type RewriteMeta = Callable[[Value], Value]
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -70,15 +65,11 @@ def export(
     format_: str = "",
     *,
     force: bool = False,
-    rewrite: Rewrite | None = None,
-    rewrite_meta: RewriteMeta | None = None,
 ) -> Exported:
     """Writes a run to a file, whole or not at all, while others may go on writing to the store.
 
-    format_       `tape` or `jsonl`; "" goes by the file's name
-    force         replaces a file that is there
-    rewrite       every event passes through it, and the run's meta through `rewrite_meta`. The tape is then a new
-                  record with a chain of its own, sealed with the key that is here, if there is one
+    format_  `tape` or `jsonl`; "" goes by the file's name
+    force    replaces a file that is there
 
     A name that ends in `.zst` is compressed; `-` is stdout, for jsonl only. Raises StoreError.
     """
@@ -87,15 +78,14 @@ def export(
         info = opened.run(run).info
         if format_ == JSONL:
             reader = opened.run(run)
-            meta = rewrite_meta(reader.meta) if rewrite_meta is not None else reader.meta
             with _out(file, force=force) as out:
-                for line in jsonl.lines(reader, meta, rewrite):
+                for line in jsonl.lines(reader):
                     out.write(line)
         elif file == STDOUT:
             raise StoreError(Code.UNWRITABLE, "a tape is a database, which cannot go to stdout: name a file")
         else:
             with _out(file, force=force) as out:
-                _tape(store, run, out, rewrite, rewrite_meta)
+                _tape(store, run, out)
     size = os.path.getsize(file) if file != STDOUT else 0
     open_end = info.state in (RunState.GROWING, RunState.INTERRUPTED)
     return Exported(run, file, format_, size, sum(stream.events for stream in info.streams), open_end)
@@ -150,31 +140,12 @@ def _command(meta: Value) -> tuple[str, ...]:
     return tuple(str(word) for word in command) if isinstance(command, list) else ()
 
 
-def _tape(store: str, run: str, out: BinaryIO, rewrite: Rewrite | None, rewrite_meta: RewriteMeta | None) -> None:
+def _tape(store: str, run: str, out: BinaryIO) -> None:
     with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-        source = store
-        if rewrite is not None or rewrite_meta is not None:
-            source = os.path.join(folder, "store.db")
-            _rewrite(store, run, source, rewrite, rewrite_meta)
         whole = os.path.join(folder, "tape")
-        tape.write(source, run, whole)
+        tape.write(store, run, whole)
         with open(whole, "rb") as made:
             shutil.copyfileobj(made, out, _PIECE)
-
-
-def _rewrite(store: str, run: str, target: str, rewrite: Rewrite | None, rewrite_meta: RewriteMeta | None) -> None:
-    """A new record of the same events, as they come out of `rewrite`."""
-    with open_store(store) as opened, SqliteStore.open(target, create=True) as made:
-        reader = opened.run(run)
-        meta = reader.meta if rewrite_meta is None else rewrite_meta(reader.meta)
-        new = made.create_run(run, meta, started=reader.info.started)
-        for stream in reader.streams:
-            end = reader.end(stream.id)
-            appender = made.stream(new, stream.process)
-            events = reader.events(stream.id)
-            for batch in batched(events if rewrite is None else map(rewrite, events), _BATCH):
-                appender.append(batch)
-            appender.close(None if end.state is RunState.GROWING else end.state, end.faults)
 
 
 @contextmanager

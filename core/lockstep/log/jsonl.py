@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from lockstep.log.model import Event, Value
@@ -20,16 +20,13 @@ from lockstep.log.store import RunReader
 BYTES, FLOAT, MAP = "$bytes", "$float", "$map"
 _MARKS = frozenset({BYTES, FLOAT, MAP})
 
-type Rewrite = Callable[[Event], Event]
 
-
-def lines(reader: RunReader, meta: Value, rewrite: Rewrite | None = None) -> Iterator[bytes]:
-    """The lines of a run, each with its end. `meta` goes into the first in the place of the run's own; every event
-    passes through `rewrite`."""
+def lines(reader: RunReader) -> Iterator[bytes]:
+    """The lines of a run, each with its end."""
     info = reader.info
     yield _line({
         "lockstep": "run", "format": FORMAT, "run": info.name, "state": info.state.value, "started": info.started,
-        "meta": plain(meta),
+        "meta": plain(reader.meta),
         "streams": [
             {"process": stream.process, "events": stream.events, "head": reader.end(stream.id).head.hex()}
             for stream in info.streams
@@ -37,7 +34,7 @@ def lines(reader: RunReader, meta: Value, rewrite: Rewrite | None = None) -> Ite
     })  # fmt: skip
     for stream in info.streams:
         for seq, event in enumerate(reader.events(stream.id)):
-            yield _line(_row(stream.process, seq, rewrite(event) if rewrite is not None else event))
+            yield _line(_row(stream.process, seq, event))
 
 
 def _row(process: str, seq: int, event: Event) -> dict[str, Any]:
