@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from hashlib import blake2b
 from typing import Any
 
@@ -76,6 +75,8 @@ def standing_in(data: bytes) -> int:
     if memory is not None:
         fd: int = memory("lockstep", os.MFD_CLOEXEC)
     else:
+        import tempfile  # 8 ms, where memory will not do
+
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
     try:
