@@ -51,6 +51,28 @@ def test_every_nasty_value_comes_back_in_type_bits_and_order() -> None:
         assert coder.code(packed) == code, seed
 
 
+def test_one_field_is_read_without_what_the_others_refer_to() -> None:
+    shelf = Shelf()
+    fields = {"request": {"body": "x" * 100_000}, "reads": {"time.time": 7}, "long": list(range(2000)), "none": None}
+    packed, _, _ = shelf.put(fields)
+
+    class Nothing:
+        def blob(self, number: int) -> bytes:
+            raise AssertionError(f"blob {number} was looked up")
+
+        def big(self, number: int) -> bytes:
+            raise AssertionError(f"leaf {number} was looked up")
+
+    assert Expander(Nothing()).field(packed, "reads") == {"time.time": 7}
+    assert Expander(Nothing()).field(packed, "none") is None
+    # What is shared, and a map that is itself, come whole.
+    for name, value in fields.items():
+        assert Expander(shelf).field(packed, name) == value
+        assert Expander(shelf).field(shelf.put([fields, fields])[0], name) is None
+        assert Expander(shelf).field(shelf.put({"a": "y" * 600, **fields})[0], name) == value
+    assert Expander(shelf).field(packed, "absent") is None
+
+
 def test_the_code_of_a_value_does_not_depend_on_what_was_packed_before() -> None:
     shelf = Shelf()
     for seed in range(120):

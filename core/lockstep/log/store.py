@@ -127,6 +127,10 @@ class RunReader(Protocol):
         """The body of one event: a fresh value. Raises AddressError LS206 beyond the end."""
         ...
 
+    def field(self, stream: int, seq: int, name: str) -> Value:
+        """One field of a body that is a map, None where it has none of that name: makes nothing of the others."""
+        ...
+
     def rows(self, stream: int) -> Iterator[Row | Unreadable]:
         """The stream as it is stored."""
         ...

@@ -134,6 +134,7 @@ class Expander:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._decode = _Decoder(self._extension)
+        self._shallow = _Decoder(_special)
         self._below = 0
         self._bytes = 0
         self._leaves = 0
@@ -149,6 +150,19 @@ class Expander:
         except RecursionError as error:
             raise damaged("a stored value nests deeper than any that is written") from error
         return value
+
+    def field(self, packed: bytes, name: str) -> Value:
+        """One field of a map that was packed, None where it has no such field. What the other fields refer to is
+        not looked up: a chat's request may be a megabyte. Raises StoreError LS202."""
+        self._shallow.begin()
+        try:
+            value = self._shallow(packed)
+        except (StoreError, _Deep, RecursionError, ValueError):
+            value = None
+        if type(value) is dict and canonical.storable(found := value.get(name)):
+            return found
+        whole = self.expand(packed)
+        return whole.get(name) if isinstance(whole, dict) else None
 
     def _expand(self, packed: bytes) -> Value:
         self._decode.begin()

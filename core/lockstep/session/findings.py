@@ -89,8 +89,7 @@ def miscounted(
     tape: Tape, at: Recorded, counts: Mapping[str, int], asked: Callable[[], Mapping[str, Any]]
 ) -> Difference | None:
     """Before the call `at`, the lane read a source more or less often than recorded. `asked` tells of the call."""
-    body = tape.request(at).get("reads", {})
-    found = reads.compare(body if isinstance(body, dict) else {}, counts)
+    found = reads.compare(tape.counts(at), counts)
     if found is None:
         return None
     source, recorded, now = found

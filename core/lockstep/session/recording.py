@@ -35,6 +35,7 @@ class Recording(Session):
         self._outlets: dict[str, Outlet] = {}
         self._texts: dict[tuple[str, str, bool], Pieces] = {}
         super().__init__(run, process, seed, secrets)
+        writer.collect = self._reads
 
     def emit(
         self, kind: Kind, lane: str, pos: int, what: str = "", name: str = "", of: int = 0, tick: int = -1,

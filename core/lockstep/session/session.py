@@ -233,7 +233,11 @@ def _replaying(
     tape = Tape((), lambda seq: None)
     if stream is not None:
         number: int = stream
-        tape = Tape(reader.heads(number), lambda seq: reader.body(number, seq))
+        tape = Tape(
+            reader.heads(number),
+            lambda seq: reader.body(number, seq),
+            lambda seq, name: reader.field(number, seq, name),
+        )
     session = Replaying(reader.info.name, process, bytes(meta["seed"]), tape, speed, deadline, secrets)
     if stream is not None:
         reading = session.reading

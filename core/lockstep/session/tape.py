@@ -5,7 +5,7 @@ Built once from the event heads; bodies (requests, answers) are fetched when the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lockstep.log.model import Event, Kind, Status, Value
@@ -77,8 +77,14 @@ class Tape:
     finish   the FINISH event, None for an interrupted recording
     """
 
-    def __init__(self, events: Iterable[tuple[int, Event]], body: Callable[[int], Value]) -> None:
+    def __init__(
+        self,
+        events: Iterable[tuple[int, Event]],
+        body: Callable[[int], Value],
+        field: Callable[[int, str], Value] | None = None,
+    ) -> None:
         self.body = body
+        self._field = field
         self.lanes: dict[str, LaneTape] = {}
         self.causes: dict[tuple[str, str, str], Slot] = {}
         self.turns: dict[str, list[Run]] = {}
@@ -119,6 +125,11 @@ class Tape:
         """The BEGIN event's body: request, site, reads."""
         found = self.body(effect.seq)
         return found if isinstance(found, dict) else {}
+
+    def counts(self, effect: Recorded) -> Mapping[str, int]:
+        """How often its lane had read each source when the effect was asked for."""
+        found = self.request(effect).get("reads") if self._field is None else self._field(effect.seq, "reads")
+        return found if isinstance(found, dict) else {}  # type: ignore[return-value]
 
     def _slot(self, seq: int, event: Event, ordered: list[Slot]) -> Slot:
         slot = Slot(len(ordered), seq, event, self.strands.get(event.lane, event.lane))

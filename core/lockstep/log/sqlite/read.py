@@ -84,6 +84,9 @@ class SqliteRun:
     def body(self, stream: int, seq: int) -> Value:
         return self._source(stream).value(seq)
 
+    def field(self, stream: int, seq: int, name: str) -> Value:
+        return self._source(stream).value(seq, name)
+
     def rows(self, stream: int) -> Iterator[Row | Unreadable]:
         after = schema.first_key(stream) - 1
         while True:
@@ -185,6 +188,10 @@ class _Nothing:
         raise damaged(f"leaf {number} is missing")
 
 
+def _whole_or(field: str | None, packed: bytes, expander: Expander) -> Value:
+    return expander.expand(packed) if field is None else expander.field(packed, field)
+
+
 class _Stream:
     """Bodies and blobs of one stream, with the rows read last."""
 
@@ -200,7 +207,7 @@ class _Stream:
         self._blobs: dict[int, bytes] = {}
         self._held = 0
 
-    def value(self, seq: int) -> Value:
+    def value(self, seq: int, field: str | None = None) -> Value:
         with self._lock:
             packed = self._bodies.get(seq)
             if packed is None:
@@ -213,10 +220,10 @@ class _Stream:
         # Not under the lock: a value that nests deep is expanded in a thread of its own, which asks for blobs.
         if self._expanding.acquire(blocking=False):
             try:
-                return self._expander.expand(packed)
+                return _whole_or(field, packed, self._expander)
             finally:
                 self._expanding.release()
-        return Expander(self).expand(packed)
+        return _whole_or(field, packed, Expander(self))
 
     def blob(self, number: int) -> bytes:
         with self._lock:
