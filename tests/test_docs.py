@@ -19,6 +19,8 @@ from lockstep.debugger.recorded import Recorded
 from lockstep.debugger.replay import Replayed
 from lockstep.debugger.verify import Verified
 from lockstep.errors import Code, Difference
+from lockstep.log import exchange
+from lockstep.log.sqlite import clean
 from lockstep.session.report import Coverage
 from lockstep.testing import Provider
 
@@ -95,6 +97,9 @@ def _commands(place: Path) -> Path:
         ("runs", listing.Run),
         ("log", listing.Log),
         ("show", listing.Shown),
+        ("export", exchange.Exported),
+        ("import", exchange.Imported),
+        ("gc", clean.Cleaned),
     ],
 )
 def test_json_has_the_fields_that_the_guide_lists(command: str, struct: type[msgspec.Struct]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.log import canonical, chain, columns, merkle
+from lockstep.log import canonical, chain, columns, merkle, seal
 from lockstep.log.model import Event, Kind
 from lockstep.log.pack import Packer, encode_plain
 from lockstep.log.unpack import Coder, Expander
@@ -99,6 +99,15 @@ def test_a_chain_has_its_heads_and_columns() -> None:
     assert columns.decode(bytes.fromhex(told["columns"])) == events
     assert Expander(Made()).expand(meta) == {"cwd": "/agent", "seed": bytes(4)}
     assert encode_plain({"cwd": "/agent", "seed": bytes(4)}) == meta
+
+
+def test_a_seal_is_made_of_a_key_and_the_end_of_a_chain() -> None:
+    told = json.loads(block("seal"))
+    key = seal.made(told["key"].encode())
+    base, head = bytes.fromhex(told["base"]), bytes.fromhex(told["head"])
+    made = seal.make(key, base, told["state"], told["events"], told["faults"], head)
+    assert (made.key, made.mac.hex()) == (told["id"], told["mac"])
+    assert seal.holds(made, key, base, told["state"], told["faults"], head)
 
 
 def test_a_run_has_its_digest() -> None:
