@@ -247,7 +247,7 @@ class Replaying(Session):
 
     def unfed(self, lane: Lane, channel: str) -> str | None:
         """What was recorded to be given next to the process that runs as `lane`, None if nothing."""
-        return self._channel(lane, channel).left()
+        return self._channel(lane, channel).left() if channel in lane.state.output else None
 
     def _channel(self, lane: Lane, channel: str) -> Printed:
         found = self._printed.get((lane.name, channel))

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.log.model import Value
-from lockstep.session import difference, exceptions
+from lockstep.session import current, difference, exceptions
 from lockstep.taps.processes.process import Live, Served
 
 _FileIO: Any = io.FileIO
@@ -194,6 +194,7 @@ def tap(file: Any, pipe: Any) -> None:
     while not isinstance(raw, _FileIO):
         raw = raw.buffer if hasattr(raw, "buffer") else raw.raw
     ref = weakref.ref(raw)
+    raw.close = _closing(ref, pipe)
     if pipe.channel == "stdin":
         raw.write = _writing(ref, pipe)
     else:
@@ -256,6 +257,18 @@ def _writing(ref: Any, pipe: Any) -> Any:
         return pipe.write(data)
 
     return write
+
+
+def _closing(ref: Any, pipe: Any) -> Any:
+    def close() -> Any:
+        """Close the file."""
+        file = ref()
+        was = file.closed
+        _FileIO.close(file)
+        if not was and current.session is pipe.process.session:
+            pipe.process.closed(pipe.channel)
+
+    return close
 
 
 def dry(got: Value) -> Any:

@@ -17,13 +17,12 @@ from lockstep.session import current, exceptions, lanes
 from lockstep.taps.patches import disguise
 from lockstep.taps.processes import descriptors, files, pipes, readiness, request, stand_in
 from lockstep.taps.processes.pipes import LivePipe, ServedPipe
-from lockstep.taps.processes.process import Live, Served
+from lockstep.taps.processes.process import STDIN, Live, Served
 from lockstep.taps.processes.readiness import EXPIRED, choosing
 
 KIND = "process"
 _SLOT = "_lockstep_process"
 _RUNNING, _OVERDUE = "running", "overdue"
-_NEVER_STARTED = 0
 
 _Popen: Any = subprocess.Popen
 _init = _Popen.__init__
@@ -85,8 +84,7 @@ def _serve(session: Any, popen: Any, given: dict[str, Any]) -> None:
     if followed:
         lanes.ours(_init)(popen, **_dressed(given, lane.name))
     else:
-        status = session.tape.body(last[0])["status"] if last is not None else _NEVER_STARTED
-        lanes.ours(_init)(popen, **stand_in.arguments(given, status))
+        lanes.ours(_init)(popen, **stand_in.arguments(given, process.status or 0))
         popen.args = given["args"]
     _begun(popen, process, ServedPipe)
 
@@ -102,13 +100,15 @@ def _ask(session: Any, given: dict[str, Any]) -> tuple[Any, str]:
 def _begun(popen: Any, process: Any, kind: Any) -> None:
     process.pid = popen.pid
     vars(popen)[_SLOT] = process
-    found = []
+    found: list[Any] = []
     for channel in ("stdin", "stdout", "stderr"):
         file = getattr(popen, channel)
         if file is not None:
             pipe = kind(process, channel, file)
             pipes.tap(file, pipe)
             found.append(pipe)
+    if process.live:
+        process.opened(pipe.channel for pipe in found if pipe.channel != STDIN)
     descriptors.know(process, found)
 
 
@@ -180,7 +180,7 @@ def wait(self: Any, timeout: Any) -> Any:
     number = process.number(_OVERDUE)
     if process.live:
         try:
-            return _wait(self, timeout)
+            return lanes.ours(_wait)(self, timeout)  # between its looks it sleeps
         except subprocess.TimeoutExpired as expired:
             process.cause(_OVERDUE, number, expired.timeout)
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import os
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
@@ -21,6 +22,7 @@ from lockstep.taps.processes.files import Written
 _waitpid = os.waitpid  # before the taps
 
 STDIN = "stdin"
+EXIT = "exit"  # the channel of its status
 _LOOK = 0.0005  # seconds between two looks at what another strand does
 
 
@@ -64,12 +66,31 @@ class Live(Process):
     def __init__(self, session: Any, call: Any, lane: Lane, files: list[Written]) -> None:
         super().__init__(session, call, lane, files)
         self._lock = _thread.RLock()  # what is handed out is digested in the order in which it is recorded
-        self._over = False
+        self._status: int | None = None
+        self._open: set[str] = set()  # pipes of which more may come
+
+    def opened(self, channels: Iterable[str]) -> None:
+        """It has started, and these are the pipes that it writes to."""
+        self._open.update(channels)
 
     def part(self, channel: str, data: bytes) -> None:
         """A piece of its output reached the running strand now; b"" is the end."""
         with self._lock:
             self.call.part(data, channel, lanes.lane())
+            if not data:
+                self._open.discard(channel)
+                self._end(Status.OK)
+
+    def closed(self, channel: str) -> None:
+        """The program closed a pipe, which may be at any moment: it may have been dropped."""
+        with self._lock:
+            if channel in self._open:
+                self._open.discard(channel)
+                self._end(Status.CLOSED)
+
+    def _end(self, status: Status) -> None:
+        if self._status is not None and not self._open:
+            self.call.end(status, None, lanes.lane())
 
     def fed(self, data: bytes) -> None:
         """The program wrote this to its stdin."""
@@ -82,9 +103,9 @@ class Live(Process):
     def ended(self, status: int) -> None:
         """The running strand has learned that it ended, before any other."""
         with self._lock:
-            if self._over:
+            if self._status is not None:
                 return
-            self._over = True
+            self._status = os.waitstatus_to_exitcode(status)
             lane = lanes.lane()
             try:
                 for written in self.files:
@@ -92,7 +113,8 @@ class Live(Process):
                         self.call.part(piece, written.channel, lane)
             except OSError as error:
                 self.session.fault(f"file that {self.call.name} wrote", error)
-            self.call.end(Status.OK, {"status": os.waitstatus_to_exitcode(status)}, lane)
+            self.call.part({"status": self._status}, EXIT, lane)
+            self._end(Status.OK)
 
 
 class Served(Process):
@@ -104,14 +126,32 @@ class Served(Process):
         super().__init__(session, call, lane, files)
         self.followed = followed
         self._parts: dict[tuple[str, str], deque[Any]] = {}
+        self._exit: Any = None
         self._end: Any = None
+        self._left = 0
         for piece in call.recorded.pieces:
             event = piece[1]
-            if event.kind is Kind.PART:
-                self._parts.setdefault((event.what, event.lane), deque()).append(piece)
-            else:
+            if event.kind is not Kind.PART:
                 self._end = piece
+                continue
+            self._left += 1
+            if event.what == EXIT:
+                self._exit = piece
+            else:
+                self._parts.setdefault((event.what, event.lane), deque()).append(piece)
         self._reaped: int | None = None
+
+    @property
+    def status(self) -> int | None:
+        """Its recorded exit status, None if the program never learned it."""
+        return None if self._exit is None else self.session.tape.body(self._exit[0])["status"]
+
+    def _hand(self, piece: Any) -> Any:
+        value = self.call.hand(piece).value
+        self._left -= 1
+        if not self._left and self._end is not None:
+            self.call.hand(self._end)
+        return value
 
     def cause(self, what: str, name: str) -> tuple[bool, Value]:
         """Whether something else came of this operation, and what: when its turn comes."""
@@ -151,7 +191,7 @@ class Served(Process):
         parts = self._parts.get((channel, lanes.lane().name))
         if not parts:
             self.nothing(f"{channel} of {self.call.name}")
-        data: bytes = self.call.hand(parts.popleft()).value
+        data: bytes = self._hand(parts.popleft())
         return data
 
     def fed(self, data: bytes) -> None:
@@ -170,34 +210,34 @@ class Served(Process):
         session, gate = self.session, self.session.gate
         if session.stopped:
             session.raise_latched()
-        if self._end is None:
+        if self._exit is None:
             self.nothing(f"the end of {self.call.name}")
-        _, event, slot = self._end
+        _, event, slot = self._exit
         if not gate.done(slot):
             if event.lane == lanes.lane().name:
-                return self._hand_end()
+                return self._hand_exit()
             while not gate.done(slot) and not session.stopped:
                 with session.standstill.blocking():
                     untapped.sleep(_LOOK)
             if session.stopped:
                 session.raise_latched()
-        status: int = session.tape.body(self._end[0])["status"]
-        return status
+        assert self.status is not None
+        return self.status
 
-    def _hand_end(self) -> int:
+    def _hand_exit(self) -> int:
         found = self._reap()
         for written in self.files:
-            written.put(self._rest(written.channel), self.followed, self._differs)
-        status: int = self.call.hand(self._end).value["status"]
+            written.put(self._rest(written.channel), self.followed, self.differs)
+        status: int = self._hand(self._exit)["status"]
         if self.followed and found != status and not self.signalled:
-            self._differs("another exit status than recorded", str(status), str(found))
+            self.differs("another exit status than recorded", str(status), str(found))
         return status
 
     def _rest(self, channel: str) -> bytes:
         parts = self._parts.get((channel, lanes.lane().name), deque())
         pieces = []
         while parts:
-            pieces.append(self.call.hand(parts.popleft()).value)
+            pieces.append(self._hand(parts.popleft()))
         return b"".join(pieces)
 
     def _reap(self) -> int:
@@ -213,11 +253,17 @@ class Served(Process):
 
     def differs(self, reason: str, expected: str, actual: str) -> NoReturn:
         """What the followed process does is not what was recorded of it."""
-        self._differs(reason, expected, actual)
-
-    def _differs(self, reason: str, expected: str, actual: str) -> NoReturn:
         self.session.diverge(Code.OUTPUT, reason, call=self.call, expected=expected, actual=actual)
         raise AssertionError("unreachable")
+
+    def closed(self, channel: str) -> None:
+        """The program closed a pipe."""
+        left = self.unfed() if channel == STDIN and not self.session.stopped else None
+        if left is not None and lanes.current() is not None:
+            self.session.diverge(
+                Code.OUTPUT, "the process is given less stdin than recorded", call=self.call, expected=left,
+                actual="(closed)",
+            )  # fmt: skip
 
     def nothing(self, what: str) -> NoReturn:
         """The record has nothing more of this for the running strand."""
