@@ -29,6 +29,7 @@ from lockstep.log.vault import Vault
 _WORDS_LONG = 16
 _DISTINCT = 8
 _SEEN = 6  # characters by which the beginning of a known value is told at the end of a piece
+_PLACES = frozenset(("PWD", "OLDPWD"))  # a shell's directories, not passwords
 _CONSTANTS = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null"))
 
 
@@ -85,7 +86,7 @@ class Secrets:
         """The secrets in the environment, each named after its variable. Before `know`: they win."""
         for name in sorted(environ):
             value = environ[name].encode("utf-8", "surrogateescape")
-            if not value or name.startswith("LOCKSTEP_"):
+            if not value or name.startswith("LOCKSTEP_") or name in _PLACES:
                 continue
             if self._judge.variable(name):
                 if len(value) >= 4 and environ[name].lower() not in _CONSTANTS:
