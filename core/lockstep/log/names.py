@@ -151,6 +151,8 @@ def _field(words: list[str]) -> Says:
 
 
 def _variable(words: list[str]) -> Says:
+    if words in (["pwd"], ["oldpwd"]):
+        return Says.NOTHING  # the shell's working directory
     found = _field(words)
     if found in (Says.NOTHING, Says.QUERY) and words and words[-1] in ("key", "keys"):
         return Says.SECRET if _NO_KEY.isdisjoint(words) and len(words) > 1 else Says.NOTHING

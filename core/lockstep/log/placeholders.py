@@ -22,30 +22,32 @@ import msgspec
 
 MARK = b"lockstep-secret"
 LITERAL = MARK + b"-literal."
-URL, JSON, PART = "url", "json", "part"
+URL, JSON = "url", "json"
 
 _PLACEHOLDER = re.compile(
     rb"lockstep-secret(?:-literal\.|(?:-(url|json))?\.([A-Za-z0-9_-]{1,120})\."
-    rb"|-part\.([A-Za-z0-9_-]{1,120})\.(\d{1,9})-(\d{1,9})\.)"
+    rb"|-part(?:-(url|json))?\.([A-Za-z0-9_-]{1,120})\.([0-9]{1,9})-([0-9]{1,9})\.)"
 )
 _UNFIT = re.compile(r"[^A-Za-z0-9_]+")
 
 
 class Placeholder(msgspec.Struct, frozen=True):
-    """One placeholder in a text. `form`: "" for the value itself, else URL, JSON or PART.
+    """One placeholder in a text.
 
-    start, stop   PART: which bytes of the value
+    form         how the value is written there: "" as it is, else URL or JSON
+    start, stop  which bytes of that are meant; `stop` None: all of it
     """
 
     name: str
     form: str = ""
     start: int = 0
-    stop: int = 0
+    stop: int | None = None
 
     def text(self) -> bytes:
-        if self.form == PART:
-            return f"lockstep-secret-part.{self.name}.{self.start}-{self.stop}.".encode()
-        return f"lockstep-secret{'-' if self.form else ''}{self.form}.{self.name}.".encode()
+        form = f"-{self.form}" if self.form else ""
+        if self.stop is None:
+            return f"lockstep-secret{form}.{self.name}.".encode()
+        return f"lockstep-secret-part{form}.{self.name}.{self.start}-{self.stop}.".encode()
 
 
 def label(words: str) -> str:
@@ -70,7 +72,7 @@ def split(data: bytes) -> Iterator[bytes | Placeholder]:
     for found in _PLACEHOLDER.finditer(data):
         own.append(data[at : found.start()])
         at = found.end()
-        form, name, part, start, stop = found.groups()
+        form, name, part_form, part, start, stop = found.groups()
         if name is None and part is None:
             own.append(MARK)
             continue
@@ -78,9 +80,9 @@ def split(data: bytes) -> Iterator[bytes | Placeholder]:
             yield text
         own = []
         if part is not None:
-            yield Placeholder(part.decode(), PART, int(start), int(stop))
+            yield Placeholder(part.decode(), (part_form or b"").decode(), int(start), int(stop))
         else:
-            yield Placeholder(name.decode(), form.decode() if form else "")
+            yield Placeholder(name.decode(), (form or b"").decode())
     if text := b"".join((*own, data[at:])):
         yield text
 
@@ -97,11 +99,12 @@ def revealed(data: bytes, value: Callable[[str], tuple[bytes, bool]]) -> bytes:
 def given(piece: Placeholder, value: bytes, recorded: bool = True) -> bytes:
     """What the program gets for a placeholder. A value that is not the recorded one, cut up, comes whole in the
     place of its first part."""
-    if piece.form != PART:
-        return variant(value, piece.form) if piece.form else value
+    text = variant(value, piece.form) if piece.form else value
+    if piece.stop is None:
+        return text
     if recorded:
-        return value[piece.start : piece.stop]
-    return b"" if piece.start else value
+        return text[piece.start : piece.stop]
+    return b"" if piece.start else text
 
 
 def variant(value: bytes, form: str) -> bytes:
@@ -110,6 +113,18 @@ def variant(value: bytes, form: str) -> bytes:
         return urllib.parse.quote(value, safe="").encode()
     text = msgspec.json.encode(value.decode("utf-8", "surrogateescape"))[1:-1] if _is_text(value) else value
     return bytes(text)
+
+
+def plain(text: bytes, form: str) -> bytes | None:
+    """The value that is written so in that form; None where it would be written in another way."""
+    if form == URL:
+        value = urllib.parse.unquote_to_bytes(text)
+    else:
+        try:
+            value = msgspec.json.decode(b'"' + text + b'"', type=str).encode("utf-8", "surrogatepass")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+    return value if variant(value, form) == text else None
 
 
 def _is_text(value: bytes) -> bool:

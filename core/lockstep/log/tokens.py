@@ -91,11 +91,11 @@ _BEFORE = frozenset((_BACKSLASH, _PERCENT, _COLON, _DOT))
 _TELEGRAM = re.compile(rb"(?<![0-9])" + next(p for k, _, p in _TABLE if k == "telegram-token").encode())
 _DISCORD = re.compile(next(p for k, _, p in _TABLE if k == "discord-token").encode())
 
-# For a text that is cut off: what may be the beginning of one, from five characters after the literal on.
+# For a text that is cut off: what may be the beginning of one, from two characters after the literal on.
 _BEGUN = re.compile(
     rb"(?<![A-Za-z0-9])(?:"
     + b"|".join(re.escape(start.encode()) for _, starts, _ in _TABLE for start in starts if len(start) > 2)
-    + rb")[A-Za-z0-9_.-]{5,}\Z"
+    + rb")[A-Za-z0-9_.-]{2,}\Z"
 )
 _TAIL = 400
 

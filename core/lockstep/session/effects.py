@@ -8,15 +8,16 @@ from hashlib import blake2b
 from typing import Any
 
 from lockstep.errors import Code
-from lockstep.log import canonical
+from lockstep.log import canonical, frames
 from lockstep.log.model import Kind, Status, Value
 from lockstep.log.store import UNSTORABLE
-from lockstep.session import exceptions, sites
+from lockstep.session import coded, exceptions, sites
 from lockstep.session.call import Piece
 from lockstep.session.following import Following
 from lockstep.session.gate import Stopped
 from lockstep.session.lanes import INSIDE, Lane, leave
-from lockstep.session.pieces import Pieces
+from lockstep.session.outcome import Outcome
+from lockstep.session.secrets import Secrets
 from lockstep.session.tape import Recorded, Slot
 from lockstep.session.ticks import here
 
@@ -122,8 +123,8 @@ class LiveCall:
         "_ended",
         "_handed",
         "_kind",
+        "_outcome",
         "_parent",
-        "_pieces",
         "_serial",
         "lane",
         "name",
@@ -142,7 +143,7 @@ class LiveCall:
         self._parent = parent
         self._ended = False
         self._handed: Handed | None = None
-        self._pieces: Pieces | None = None
+        self._outcome: Outcome | None = None
         ticks = here()
         self._serial = ticks.serial if ticks is not None else 0
 
@@ -156,7 +157,7 @@ class LiveCall:
             if kind is not None:
                 self._kind = kind
             name, request, key = session.secrets.hide([name, request, key])
-            digest = canonical.key(self._kind, name, key)
+            digest = session.secrets.key(self._kind, name, key)
             self._handed = Handed(digest, self.pos)
             body: dict[str, Value] = {"request": request, "site": sites.site(2)}
             of = 0
@@ -229,21 +230,12 @@ class LiveCall:
 
     def _hide(self, value: Value) -> Value:
         """A piece of the outcome with its secrets hidden; bytes are pieces of one text."""
-        secrets = self.session.secrets
-        if type(value) is bytes:
-            return self._text().hide(value)
-        segments = value.get("raw") if type(value) is dict else None
-        if type(segments) is not list:
-            return secrets.hide(value)  # type: ignore[no-any-return]
-        text = self._text()
-        head = secrets.hide({name: item for name, item in value.items() if name != "raw"})  # type: ignore[union-attr]
-        raw = [text.hide(segment) if type(segment) is bytes else segment for segment in segments]
-        return {**head, "raw": raw}
-
-    def _text(self) -> Pieces:
-        if self._pieces is None:
-            self._pieces = Pieces(self.session.secrets)
-        return self._pieces
+        outcome = self._outcome
+        if outcome is None:
+            if type(value) is not bytes and type(value) is not dict:
+                return self.session.secrets.hide(value)  # type: ignore[no-any-return]
+            outcome = self._outcome = Outcome(self.session.secrets)
+        return outcome.hide(value)
 
     def _tick(self) -> int:
         ticks = here()
@@ -257,7 +249,7 @@ class ServedCall:
 
     live = False
     nested = False
-    __slots__ = ("_closed", "_handed", "_index", "kind", "lane", "name", "pos", "recorded", "session")
+    __slots__ = ("_closed", "_fitted", "_handed", "_index", "kind", "lane", "name", "pos", "recorded", "session")
 
     def __init__(self, session: Any, lane: Lane, kind: str) -> None:
         self.session = session
@@ -268,6 +260,7 @@ class ServedCall:
         self.recorded: Recorded | None = None
         self._handed: Handed | None = None
         self._index = 0
+        self._fitted: list[Value] | None = None
         self._closed = False
 
     def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
@@ -291,7 +284,7 @@ class ServedCall:
         where only its secrets have other values now."""
         session = self.session
         hidden = session.secrets.hide([name, request, key])
-        digest = canonical.key(self.kind, hidden[0], hidden[2])
+        digest = session.secrets.key(self.kind, hidden[0], hidden[2])
         effects, cursor = self.lane.state.effects, self.lane.state.cursor
         begin = effects[cursor].begin if cursor < len(effects) else None
         if begin is not None and begin.kind is Kind.BEGIN and begin.key != digest:
@@ -299,7 +292,7 @@ class ServedCall:
             laid = Following(session.secrets)
             laid.lay([begin.name, recorded], [name, request])
             followed: Any = laid.hide([name, request, key])
-            again = canonical.key(self.kind, followed[0], followed[2])
+            again = session.secrets.key(self.kind, followed[0], followed[2])
             if again == begin.key:
                 laid.accept()
                 hidden, digest = followed, again
@@ -387,7 +380,7 @@ class ServedCall:
             value = self._stored(seq)
             if self._handed is not None:
                 self._handed.add(value)
-            return Piece(self.session.secrets.reveal(value))
+            return Piece(self._revealed(value))
         status = Status(event.what)
         value = self.session.tape.body(seq) if status is not Status.CANCELLED else None
         self._finish(status, value)
@@ -395,6 +388,21 @@ class ServedCall:
         if recorded is not None and recorded.output:
             self.session.replay_output(recorded)
         return Piece(self.session.secrets.reveal(value), status)
+
+    def _revealed(self, value: Value) -> Value:
+        """A part as the program gets it. Where the bytes of an answer as they came over the wire have other
+        secrets than recorded, all of them are made to fit together."""
+        secrets: Secrets = self.session.secrets
+        if self._index == 1 and type(value) is dict and self.recorded is not None:
+            body = self.session.tape.body
+            parts = [body(seq) for seq, event, _ in self.recorded.pieces if event.kind is Kind.PART]
+            if any(map(coded.is_coded, parts)):
+                self._fitted = coded.answer(parts, secrets)
+            elif frames.is_framed(value) and secrets.other(parts):
+                self._fitted = [secrets.reveal(part) for part in frames.refit(parts, secrets.given)]
+        if self._fitted is not None:
+            return self._fitted[self._index - 1]
+        return secrets.reveal(value)
 
     def _stored(self, seq: int) -> Value:
         value: Value = self.session.tape.body(seq)

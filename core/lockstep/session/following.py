@@ -15,7 +15,7 @@ from typing import Any
 from lockstep.log import hiding, placeholders
 from lockstep.log.model import Value
 from lockstep.log.names import Says
-from lockstep.log.placeholders import PART, Placeholder
+from lockstep.log.placeholders import Placeholder
 from lockstep.log.redact import Hit
 from lockstep.session.secrets import Secrets
 
@@ -143,8 +143,13 @@ class Following:
 
     def _take(self, value: bytes, piece: Placeholder) -> bool:
         """Whether an unknown value may be what this placeholder stands for: one name for one value."""
-        if piece.form == PART:
+        if piece.stop is not None:
             return False
+        if piece.form:
+            plain = placeholders.plain(value, piece.form)
+            if plain is None:
+                return False
+            value = plain
         before = self._taken.get(value) or self._secrets.name(value)
         if before is not None and before != piece.name and not self._secrets.is_new(before):
             return False

@@ -2,7 +2,7 @@
 
 Nothing is held back: a piece is stored when the program gets it. What is seen of a secret at the end of a
 piece is hidden as its first part, the rest in the next piece as another part of the same one. From the
-literal beginning of a token five characters more must have been seen to tell it from a word.
+literal beginning of a token two characters more must have been seen to tell it from a word.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from lockstep.log import placeholders
 from lockstep.log.hiding import Hiding
 from lockstep.log.names import Says
-from lockstep.log.placeholders import PART, Placeholder
+from lockstep.log.placeholders import Placeholder
 from lockstep.session.secrets import Secrets
 
 _CONTEXT = 256  # bytes before a piece that are looked at again: a name and what gives it a value
@@ -18,13 +18,17 @@ _MOST = 1 << 16
 
 
 class Pieces:
-    """One text: the body of an answer, or what a lane prints on a channel."""
+    """One text: the body of an answer, or what a lane prints on a channel.
 
-    def __init__(self, secrets: Secrets) -> None:
+    framed   it holds its own framing, which counts bytes: each placeholder says how long the secret is
+    """
+
+    def __init__(self, secrets: Secrets, *, framed: bool = False) -> None:
         self._secrets = secrets
+        self._framed = framed
         self._hiding: Hiding = secrets.hiding
         self._before = b""  # the end of what came so far
-        self._begun: tuple[int, str] | None = None  # a secret that may go on: where in `_before`, and its name
+        self._begun: tuple[int, tuple[str, str]] | None = None  # a secret that may go on: where, its name and form
 
     def hide(self, data: bytes) -> bytes:
         """The next piece with placeholders in it."""
@@ -40,14 +44,17 @@ class Pieces:
                 continue
             pieces.append(placeholders.escaped(whole[at : max(at, hit.start)]))
             text = whole[hit.start : hit.end]
-            if hit.start >= base and not hit.open:
+            if hit.start >= base and not hit.open and not self._framed:
                 pieces.append(self._secrets.stand(text, hit.kind))
-                name = ""
             else:
-                name = self._secrets.grow(text, hit.kind, begun[1] if goes_on and begun is not None else None)
-                pieces.append(Placeholder(name, PART, max(0, base - hit.start), hit.end - hit.start).text())
-            if hit.open:
-                self._begun = (hit.start, name)
+                if hit.start >= base and not hit.open:
+                    named = self._secrets.exactly(text, hit.kind)
+                else:
+                    named = self._secrets.grow(text, hit.kind, begun[1] if goes_on and begun is not None else None)
+                part = Placeholder(*named, max(0, base - hit.start), hit.end - hit.start)
+                pieces.append(part.text())
+                if hit.open:
+                    self._begun = (hit.start, named)
             at = max(at, hit.end)
         pieces.append(placeholders.escaped(whole[at:]))
         self._keep(whole)

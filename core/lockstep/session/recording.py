@@ -79,7 +79,7 @@ class Recording(Session):
         lane = lanes.lane()
         hidden: Any = self.secrets.hide([name, state])
         name, state = hidden
-        key = canonical.key("step", name, state)
+        key = self.secrets.key("step", name, state)
         pos = self.position()
         handed = Handed(key, pos)
         self.log_of(lane).append(handed)

@@ -195,7 +195,7 @@ class Replaying(Session):
             if self.secrets.same(recorded_state, [name, state]):
                 hidden = recorded_state
         name, state = hidden
-        key = canonical.key("step", name, state)
+        key = self.secrets.key("step", name, state)
         recorded = self.match(lane, "step", name, key, {"state": state})
         if recorded is None:
             self.cut_here()
@@ -290,7 +290,7 @@ class Replaying(Session):
         """The first difference wins."""
         if found.code is Code.READS and self._unknown is not None and found.lane not in self.tape.strands:
             found = self._unknown  # that a strand began which reads at all comes before what it reads
-        hidden: Any = self.secrets.hide([found.reason, found.name, found.expected, found.actual, *found.nearest])
+        hidden: Any = self.secrets.hide_more([found.reason, found.name, found.expected, found.actual, *found.nearest])
         found = msgspec.structs.replace(
             found, reason=hidden[0], name=hidden[1], expected=hidden[2], actual=hidden[3], nearest=tuple(hidden[4:])
         )  # fmt: skip

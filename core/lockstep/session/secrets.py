@@ -13,19 +13,19 @@ Match keys and digests are made of the hidden form in both modes.
 
 from __future__ import annotations
 
-import urllib.parse
 import zlib
 from _thread import RLock
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lockstep.log import hiding, placeholders
+from lockstep.log import canonical, hiding, placeholders
 from lockstep.log.model import Value
 from lockstep.log.names import Judge, Rules
 from lockstep.log.placeholders import JSON, URL, Placeholder
 from lockstep.log.redact import Hit, scan
 from lockstep.log.vault import Vault
 
+KEPT = "coded-answer"  # a kind of which the values stand nowhere in a text
 _WORDS_LONG = 16
 _DISTINCT = 8
 _SEEN = 6  # characters by which the beginning of a known value is told at the end of a piece
@@ -68,9 +68,19 @@ class Secrets:
         """The value with placeholders in the place of credentials; the same object where there are none."""
         return self._hiding.value(value)
 
+    def hide_more(self, value: Value) -> Value:
+        """As `hide`, for what may have been hidden already: every placeholder in it is one."""
+        return hiding.Hiding(self._judge, self.stand, self._known, stored=True).value(value)
+
     def reveal(self, value: Value) -> Value:
         """The value as the program gets it: placeholders become what they stand for."""
         return hiding.revealed(value, self._reveal_text)
+
+    def key(self, kind: str, name: str, hidden: Value) -> bytes:
+        """The match key of a call with its secrets hidden. How a secret is written there (in a URL, in JSON) does
+        not count, since a placeholder that stands in for it is written in one way only."""
+        told: Any = hiding.revealed([name, hidden], _as_it_is)
+        return canonical.key(kind, told[0], told[1])
 
     def environment(self, variables: Mapping[str, Value]) -> dict[str, Value]:
         """Variables that the program has read, by name."""
@@ -99,7 +109,10 @@ class Secrets:
         """The values that the vault has. What is known already stays what is handed out."""
         self._recorded = dict(values)
         for name, value in values.items():
-            self._learn(value, name)
+            if name.startswith(KEPT):
+                self._values[name] = value
+            else:
+                self._learn(value, name)
 
     def learn(self, value: bytes, name: str) -> None:
         """Replay: this value stands where the recording has that secret."""
@@ -138,24 +151,41 @@ class Secrets:
         laid.accept()
         return True
 
-    def grow(self, value: bytes, kind: str, name: str | None) -> str:
-        """As much of a secret as has come, where it may go on or began in an earlier piece; `name` is what that
-        piece called it. Returns its name."""
+    def grow(self, value: bytes, kind: str, begun: tuple[str, str] | None) -> tuple[str, str]:
+        """As much of a secret as has come, where it may go on or began in an earlier piece, which called it
+        `begun`. Returns its name and form."""
         with self._lock:
-            known = self._values.get(name) if name is not None else None
-            if known is not None and known.startswith(value):
-                return str(name)
-            if name in self._growing and known is not None and value.startswith(known):
-                self._grow(str(name), known, value, kind)
-                return str(name)
-            beginning = next((each for each in self._everywhere if each.startswith(value)), None)
-            if beginning is None:
-                self.stand(value, kind)
-                found = self._forms[value][0]
-                self._growing.add(found)
-                return found
-            self.stand(beginning, kind)
-            return self._forms[beginning][0]
+            if begun is not None:
+                name, form = begun
+                known = self._values[name]
+                text = placeholders.variant(known, form) if form else known
+                if text.startswith(value):
+                    return begun
+                if name in self._growing and value.startswith(known):
+                    self._grow(name, known, value, kind)
+                    return begun
+            known_text = next((each for each in self._everywhere if each.startswith(value)), None)
+            found = self._forms.get(known_text if known_text is not None else value)
+            if found is None:
+                found = self._named(value, "", kind)
+                self._growing.add(found[0])
+            if not self._replay and found[0] not in self._stored:
+                self._store(found[0])
+            return found
+
+    def keep(self, data: bytes, kind: str) -> bytes:
+        """A name for bytes that hold a secret, and are none that could stand in another text."""
+        with self._lock:
+            number = self._counts[kind] = self._counts.get(kind, 0) + 1
+            name = f"{kind}-{number}{self._suffix}"
+            self._values[name] = data
+        self._store(name)
+        return Placeholder(name).text()
+
+    def exactly(self, value: bytes, kind: str) -> tuple[str, str]:
+        """Name and form of a secret that stands in a text whose framing counts its bytes."""
+        self.stand(value, kind)
+        return self._forms[value]
 
     def _grow(self, name: str, known: bytes, value: bytes, kind: str) -> None:
         gone = [text for text, (named, _) in self._forms.items() if named == name]
@@ -182,6 +212,23 @@ class Secrets:
         self._suffix = f"-{zlib.crc32(process.encode()):08x}"
         return self
 
+    def other(self, hidden: Value) -> bool:
+        """Replay: whether something in this stands for another value than the recorded one."""
+        found: list[bool] = []
+
+        def look(text: bytes) -> bytes:
+            found.extend(
+                not self._value(each.name)[1] for each in placeholders.split(text) if not isinstance(each, bytes)
+            )
+            return text
+
+        hiding.revealed(hidden, look)
+        return any(found)
+
+    def given(self, piece: Placeholder) -> bytes:
+        """Replay: what the program gets for a placeholder."""
+        return placeholders.given(piece, *self._value(piece.name))
+
     @property
     def hiding(self) -> hiding.Hiding:
         return self._hiding
@@ -206,12 +253,15 @@ class Secrets:
     def _new(self, value: bytes, kind: str) -> tuple[str, str]:
         # In a URL or a JSON string it may be written in another way than it is.
         plain, form = value, ""
-        if b"%" in value and placeholders.variant(decoded := urllib.parse.unquote_to_bytes(value), URL) == value:
-            plain, form = decoded, URL
-        elif b"\\" in value and (unescaped := _unescaped(value)) is not None:
-            plain, form = unescaped, JSON
+        for sign, way in ((b"%", URL), (b"\\", JSON)):
+            if sign in value and (read := placeholders.plain(value, way)) is not None:
+                plain, form = read, way
+                break
         if plain in self._forms:
             return self._forms[plain][0], form
+        return self._named(plain, form, kind)
+
+    def _named(self, plain: bytes, form: str, kind: str) -> tuple[str, str]:
         label = placeholders.label(kind)
         number = self._counts[label] = self._counts.get(label, 0) + 1
         name = f"{label}{'-new' if self._replay else ''}-{number}{self._suffix}"
@@ -283,6 +333,12 @@ class Secrets:
         return Placeholder(name).text().decode()
 
 
+def _as_it_is(text: bytes) -> bytes:
+    for form in (URL, JSON):
+        text = text.replace(b"lockstep-secret-" + form.encode() + b".", b"lockstep-secret.")
+    return text
+
+
 def _distinct(value: bytes, kind: str) -> bool:
     """Whether a value is so long and odd that it is no word that stands elsewhere for itself."""
     size = len(value)
@@ -292,14 +348,3 @@ def _distinct(value: bytes, kind: str) -> bool:
         return False
     letters = any(65 <= (byte & 0xDF) <= 90 for byte in value)
     return letters and any(byte < 65 and byte not in b" -._/," for byte in value)
-
-
-def _unescaped(value: bytes) -> bytes | None:
-    """What a JSON string says; None where it would not be written like this."""
-    import msgspec
-
-    try:
-        plain = msgspec.json.decode(b'"' + value + b'"', type=str).encode("utf-8", "surrogatepass")
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return plain if placeholders.variant(plain, JSON) == value else None

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from lockstep.log import frames
 from lockstep.log.model import Value
 from lockstep.taps.http.wire import Dechunker, end_of_head, headers_of, status_of
 
@@ -27,7 +28,10 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer(parts: Iterable[Value]) -> Answer:
-    """Puts an exchange's parts together."""
+    """Puts an exchange's parts together. Of a secret in it the placeholder counts."""
+    parts = list(parts)
+    if any(frames.is_framed(part) for part in parts):
+        parts = frames.refit(parts, lambda piece: piece.text())
     status: int | None = None
     headers: list[tuple[str, str]] = []
     body: list[bytes] = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockstep.log import canonical
 from lockstep.log.model import Value
 
 
@@ -25,7 +24,9 @@ def next_request(call: Any) -> dict[str, Value]:
 def is_next(call: Any, kind: str, name: str, key: Value) -> bool:
     """Whether the next unused effect in the call's lane is the one with this name and key."""
     effect = _next(call)
-    return effect is not None and bool(effect.begin.key == canonical.key(kind, *call.session.secrets.hide([name, key])))
+    return effect is not None and bool(
+        effect.begin.key == call.session.secrets.key(kind, *call.session.secrets.hide([name, key]))
+    )
 
 
 def _next(call: Any) -> Any:
