@@ -17,6 +17,7 @@ from lockstep.log.redact import Hit
 # Lists of [name, value], and lists of the words of a command.
 _PAIRS = frozenset(("headers", "params", "data", "form", "fields", "cookies", "trailers", "query", "$pairs"))
 _WORDS = frozenset(("argv", "command", "cmd", "args"))
+_ENVIRONMENTS = frozenset(("env", "environ", "environment"))
 _USER = frozenset(("-u", "--user", "--proxy-user", "--basic-auth"))
 _SHORT = 6  # a text without a name to it that is shorter is no secret
 _MEMO_TEXT = 512
@@ -53,7 +54,7 @@ class Hiding:
         if kind is bytes:
             return self._bytes(value, says, name)  # type: ignore[arg-type]
         if kind is dict:
-            return self._map(value, says)  # type: ignore[arg-type]
+            return self._map(value, says, name)  # type: ignore[arg-type]
         if kind is list or kind is tuple:
             return self._list(value, says, name)  # type: ignore[arg-type]
         return value
@@ -116,7 +117,7 @@ class Hiding:
         self._last = (data, hidden)
         return hidden
 
-    def _map(self, fields: dict[str, Value], says: Says) -> Value:
+    def _map(self, fields: dict[str, Value], says: Says, under: str) -> Value:
         changed: dict[str, Value] = {}
         judge = self.judge.says
         named = judge(str(fields["name"])) if "value" in fields and type(fields.get("name")) is str else Says.NOTHING
@@ -129,6 +130,8 @@ class Hiding:
                     hidden = self.value(item, named, str(fields["name"]))
                 elif says is Says.COOKIES and "value" not in fields:
                     hidden = self.value(item, Says.SECRET, "cookie")
+                elif under in _ENVIRONMENTS and self.judge.variable(name):
+                    hidden = self.value(item, Says.SECRET, name)
                 else:
                     hidden = self.value(item, judge(name), name)
             elif kind is list or kind is dict or kind is tuple:

@@ -19,6 +19,7 @@ from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.writer import Writer
 
 _monotonic_ns = time.monotonic_ns  # before the taps
+ENVIRONMENT = "environ"  # the source of what was read of the environment, by variable
 _SETTLE = 0.25  # seconds that a message to another process may wait for the store
 
 
@@ -43,7 +44,9 @@ class Recording(Session):
     ) -> None:  # fmt: skip
         """Stores an event. The body must be a snapshot that nobody changes any more. `hidden`: its secrets are
         hidden already, or it can have none."""
-        if body is not None and not hidden:
+        if kind is Kind.READS and what == ENVIRONMENT and type(body) is dict:
+            body = self.secrets.environment(body)
+        elif body is not None and not hidden:
             body = self.secrets.hide(body)
         at = _monotonic_ns() - self.began
         self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
