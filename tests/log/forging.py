@@ -23,6 +23,7 @@ NOTE = Event(Kind.STEP, 10_000, 5, "main", name="put in")
 @contextmanager
 def file(path: Path) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous=OFF")
     try:
         yield connection
         connection.commit()

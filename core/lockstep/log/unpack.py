@@ -20,7 +20,7 @@ from lockstep.log.pack import BIG_BYTES, BIG_TEXT, CAT, JSON, REF
 
 # For one value: bytes of the pieces that its references lead to, each with some bytes more for following it, and
 # bytes of long texts.
-EXPANDED = 512 << 20
+EXPANDED = 256 << 20
 FOLLOWED = 128
 LEAVES = 2 << 30
 
