@@ -14,9 +14,9 @@ def reads(bench: Bench) -> Iterator[Row]:
         for mode in MODES:
             for name in ("thread", "process"):
                 what, unit = PER_CALL[name]
-                each = [of(found, contender, mode, name) for contender in (BARE, OURS, PEER)]
+                bare, ours, peer = (of(found, contender, mode, name) for contender in (BARE, OURS, PEER))
                 goal = 8.0 if (source, mode, name) == ("clock", RECORD, "process") else None
-                yield Row(f"{title}, {mode}: {what}", unit, *each, peer_over=goal)
+                yield Row(f"{title}, {mode}: {what}", unit, bare, ours, peer, peer_over=goal)
 
 
 if __name__ == "__main__":

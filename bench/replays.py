@@ -20,7 +20,7 @@ def replays(bench: Bench) -> Iterator[Row]:
     for what, unit in WHOLE.items():
         once = [getattr(each, what) for each in bare]
         per = [[getattr(each, what) / times] for each in spent]
-        yield Row(f"verify x {times} of 12 calls: a replay", unit, once, *per)
+        yield Row(f"verify x {times} of 12 calls: a replay", unit, once, per[0], per[1])
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def stored(bench: Bench) -> Iterator[Row]:
             room = bench.fresh()
             contender.record(room, [WORKLOADS / "calls.py", bench.url, count])
             sizes.append([contender.stored(room) / count])
-        yield Row(f"{count} httpx calls of hexadecimal text: store", "B a call", (), *sizes)
+        yield Row(f"{count} httpx calls of hexadecimal text: store", "B a call", (), sizes[0], sizes[1])
 
 
 def _size(path: Path) -> int:

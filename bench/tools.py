@@ -28,8 +28,8 @@ def tools(bench: Bench) -> Iterator[Row]:
         found = bench.measured("tool.py", (bench.sizes.blocks, bench.sizes.tools, size))
         for mode in MODES:
             for name, (what, unit) in PER_CALL.items():
-                each = [of(found, contender, mode, name) for contender in (BARE, OURS, PEER)]
-                yield Row(f"tool call of {shown}, {mode}: {what}", unit, *each)
+                bare, ours, peer = (of(found, contender, mode, name) for contender in (BARE, OURS, PEER))
+                yield Row(f"tool call of {shown}, {mode}: {what}", unit, bare, ours, peer)
 
 
 type Spents = dict[tuple[str, str, int], list[Spent]]  # (contender, mode, blocks) -> rounds
