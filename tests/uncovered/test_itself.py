@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+IN_PROCESS = ("threads", "tasks", "local_socket", "datagrams", "taken_over")
 
-@pytest.mark.parametrize("way", ["threads", "tasks", "local_socket", "datagrams", "taken_over"])
+
+@pytest.mark.parametrize("way", [*IN_PROCESS, "spawned_server", "forkserver_server"])
 def test_own_servers_and_clients_are_no_source(runs: Any, way: str) -> None:
     recorded = runs.record("itself", way, 0)
     assert (recorded["exit"], recorded["faults"], runs.uncovered(recorded)) == (0, [], {})
-    for options in ((), ("--isolate",)):
-        replayed = runs.replay(*options)
-        assert (replayed["divergence"], replayed["identical"]) == (None, True)
+    replayed = runs.replay("--isolate")
+    assert (replayed["divergence"], replayed["identical"]) == (None, True)
 
 
 def test_a_connection_from_outside_is_named_and_its_replay_stops_where_it_listens(

@@ -1,12 +1,14 @@
 """Programs that talk to themselves, by name: `python itself.py NAME [PORT]`. The last two talk to others too."""
 
 import asyncio
+import multiprocessing
 import os
 import socket
 import sys
 import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 
 def threads(port: int) -> None:
@@ -55,6 +57,33 @@ def datagrams(port: int) -> None:
         one.bind(("127.0.0.1", 0))
         two.sendto(b"hello", one.getsockname())
         print(one.recv(100))
+
+
+def spawned_server(port: int) -> None:
+    _child("spawn")
+
+
+def forkserver_server(port: int) -> None:
+    _child("forkserver")
+
+
+def _child(method: str) -> None:
+    """The server is a Python process of the same run."""
+    context: Any = multiprocessing.get_context(method)
+    ours, theirs = context.Pipe()
+    child = context.Process(target=_serve_once, args=(theirs,))
+    child.start()
+    with socket.create_connection(("127.0.0.1", ours.recv())) as client:
+        client.sendall(b"hello")
+        print(client.recv(100))
+    child.join()
+    print(child.exitcode)
+
+
+def _serve_once(told: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        told.send(server.getsockname()[1])
+        _echo(server)
 
 
 def taken_over(port: int) -> None:

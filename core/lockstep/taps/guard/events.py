@@ -23,8 +23,10 @@ _ASKS_THE_HOST = frozenset({"platform", "ctypes.util", "uuid", "_osx_support"})
 
 
 def covered() -> bool:
-    """Whether what happens is part of an effect that is being recorded. In a replay nothing of the kind is."""
-    return _recording() and lanes.inside() is not None and lanes.COLLECTING.get() is None
+    """Whether what happens is part of an effect that is being recorded, or work of ours (`lanes.ours`): in a
+    replay only that."""
+    effect = lanes.inside()
+    return effect is not None and lanes.COLLECTING.get() is None and (effect is True or _recording())
 
 
 def _recording() -> bool:
@@ -97,8 +99,7 @@ def _shown(address: Any) -> str:
 
 
 def _process(args: tuple[Any, ...]) -> None:
-    # In a replay too, what a tap starts in a process' place is started inside.
-    if (lanes.inside() is not None and lanes.COLLECTING.get() is None) or _host_fact():
+    if covered() or _host_fact():
         return
     command = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes)) else str(args[0])
     uncovered.refuse("process", command if len(command) <= _SHOWN else f"{command[:_SHOWN]}…")
