@@ -57,6 +57,15 @@ def test_what_reaches_outside_is_named_and_stopped(runs: Any, outside: Any, way:
     assert outside.visits == 1
 
 
+def test_a_program_that_hides_what_stops_it_reaches_nobody_all_the_same(runs: Any, outside: Any) -> None:
+    assert runs.record("ways", outside.port, "stubborn")["exit"] == 0
+    before = outside.visits
+    assert before >= 5
+    replayed = runs.replay()
+    assert (replayed["divergence"]["code"], runs.status) == ("LS210", 1)
+    assert outside.visits == before
+
+
 def test_a_program_that_becomes_another_is_named_and_stopped(runs: Any, outside: Any) -> None:
     recorded = runs.record("ways", outside.port, "becomes_another")
     assert "becomes " in runs.uncovered(recorded)["process"]

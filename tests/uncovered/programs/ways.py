@@ -37,6 +37,36 @@ def datagram(port: int) -> None:
         client.sendto(b"hello", ("127.0.0.1", port))
 
 
+def stubborn(port: int) -> None:
+    """Hides every exception there is, tries again, in threads and tasks, and once more when it is over."""
+    import asyncio
+    import atexit
+    import socket
+    import threading
+
+    def knock() -> None:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except BaseException:
+            return
+
+    async def dial() -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+
+    async def both() -> None:
+        await asyncio.gather(dial(), dial(), return_exceptions=True)
+
+    atexit.register(knock)
+    knock()
+    thread = threading.Thread(target=knock)
+    thread.start()
+    thread.join()
+    with suppress(BaseException):
+        asyncio.run(both())
+    threading.Thread(target=lambda: [knock() for _ in range(1000)], daemon=True).start()
+
+
 def grpc(port: int) -> None:
     import grpc
 
@@ -105,7 +135,7 @@ def curl_cffi(port: int) -> None:
 def primp(port: int) -> None:
     import primp
 
-    with suppress(primp.PrimpError):
+    with suppress(Exception):
         primp.Client(timeout=5).get(f"http://127.0.0.1:{port}/")
 
 

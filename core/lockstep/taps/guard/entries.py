@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from _thread import get_ident
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,8 @@ _loaded: dict[str, Client] = {}  # by module
 _missing: dict[str, str] = {}  # by module: which way in it does not have
 _early: dict[str, set[type]] = {}  # by source: classes whose objects may have been made before the session
 _used: set[str] = set()
+_taken: set[tuple[int, str]] = set()
+"""Threads on a way into a client: one way may lead through another (`get` through `request`)."""
 
 
 def attach(client: Client) -> Callable[[ModuleType], None]:
@@ -161,8 +164,15 @@ def _wrapped(owner: Any, name: str, original: Any, look: Look, client: Client) -
     is_class = isinstance(kept, classmethod)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        here = (get_ident(), client.source)
+        if here in _taken:
+            return function(*args, **kwargs)
         look(args, kwargs)
-        found = function(*args, **kwargs)
+        _taken.add(here)
+        try:
+            found = function(*args, **kwargs)
+        finally:
+            _taken.discard(here)
         if current.session is None and not isinstance(owner, type) and found is not None:
             _early.setdefault(client.source, set()).add(type(found))
         return found
