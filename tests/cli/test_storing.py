@@ -161,9 +161,11 @@ def test_a_program_runs_on_when_the_disk_is_full(lockstep: Any, program: Callabl
 
 READ_ONLY = """
 import os, sys
+# While the interpreter's own files can be read.
+import zstandard
 from lockstep.debugger import listing
 from lockstep.errors import LockstepError
-from lockstep.log.sqlite.store import SqliteStore  # while the interpreter's own files can be read
+from lockstep.log.sqlite.store import SqliteStore
 from lockstep.log.store import open_store
 if os.geteuid() == 0:  # whom permissions do not stop
     os.setgid(65534)
