@@ -251,6 +251,9 @@ class Followed:
 
     def _kill(self, pid: int, number: int, /) -> None:
         """Stands for `os.kill`, by which a program may end itself."""
+        from lockstep.taps.host import pids
+
+        pid = pids.here(pid)  # a replayed program names itself as it was called when recorded
         if pid == self.pid == os.getpid():
             if _deadly(number):
                 self._dies()

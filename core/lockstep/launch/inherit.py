@@ -7,7 +7,7 @@ them; `Ours.dress` adds them to one, and what they stood for, so that the child 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 # What our variables were before we set them: "NAME=value", or "NAME" for one that was not set. The
@@ -20,6 +20,10 @@ IMAGE = "LOCKSTEP_IMAGE"
 
 # Of this process, None where it was not launched: for the taps that start processes.
 here: Ours | None = None
+
+
+# What else is to be done to an environment that is given to a child (`lockstep.taps.environ`).
+translations: list[Callable[[dict[Any, Any]], None]] = []
 
 
 class Ours:
@@ -64,6 +68,8 @@ class Ours:
               effect, and is not to be followed. None: the same process goes on in another image
         """
         dressed = dict(env)
+        for translate in translations:
+            translate(dressed)
         values = self.values if lane is None else {**self.values, LANE: lane, IMAGE: "0"}
         bare = []
         for name in self.values:

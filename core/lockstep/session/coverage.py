@@ -7,7 +7,7 @@ from typing import Any
 
 from lockstep.session.report import Coverage
 
-RECORDED, DERIVED, UNUSED, NOT_COVERED = "recorded", "derived", "not used", "not covered"
+RECORDED, DERIVED, UNUSED, DIFFERS, NOT_COVERED = "recorded", "derived", "not used", "differs", "not covered"
 
 # Sources that a lane draws from the run's seed; what it reads of any other is in the record.
 _DRAWN = ("random", "numpy", "tempfile", "os.urandom", "os.getrandom", "SystemRandom", "ssl.")
@@ -15,7 +15,8 @@ _DRAWN = ("random", "numpy", "tempfile", "os.urandom", "os.getrandom", "SystemRa
 
 def of(session: Any) -> tuple[Coverage, ...]:
     """Effects and what was printed, then what was read and drawn, then what nobody recorded."""
-    return (*_seen(session), *uncovered(session))
+    differs = (Coverage(source, DIFFERS, 0, detail) for source, detail in sorted(session.differs.items()))
+    return (*_seen(session), *differs, *uncovered(session))
 
 
 def uncovered(session: Any) -> tuple[Coverage, ...]:
@@ -34,6 +35,8 @@ def _seen(session: Any) -> Iterator[Coverage]:
             reads[source] = reads.get(source, 0) + count
     for source, count in sorted(reads.items()):
         yield Coverage(source, DERIVED if source.startswith(_DRAWN) else RECORDED, count)
+    for source, count in sorted(session.told.items()):
+        yield Coverage(source, RECORDED, count)
     for channel, count in sorted(session.writes().items()):
         yield Coverage(channel, RECORDED, count)
     for source, detail in sorted(session.watched.items()):

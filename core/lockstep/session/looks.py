@@ -97,16 +97,10 @@ class Looks:
         state = self._last.get(place, ABSENT)
         if state is ABSENT:
             session = self.lane.session
-            state = revealed(session, session.tape.body(event))
+            state = session.secrets.reveal(session.tape.body(event))
             if _small(state):
                 self._last[place] = state
         return state
-
-
-def revealed(session: Any, value: Value) -> Value:
-    """A recorded value as it is handed out: with the secrets that were taken out of it."""
-    secrets = getattr(session, "secrets", None)
-    return value if secrets is None else secrets.reveal(value)
 
 
 def _small(state: Any) -> bool:

@@ -124,6 +124,10 @@ _dirty: dict[_Recorded, None] = {}
 type Emit = Callable[..., None]  # as `Recording.emit`
 
 
+# What the process was told once, and is in no event yet (`lockstep.session.firsts`).
+waiting: dict[Any, None] = {}
+
+
 class _Recorded:
     """Takes real values and keeps them until they are flushed, mostly by the writer's thread.
 
@@ -333,6 +337,8 @@ def _past_end(stream: _Served, real: Callable[[], int]) -> int:
 
 def flush(lane: Lane) -> dict[str, int]:
     """Makes events of what the lane has read so far; returns its counts by source."""
+    for told in tuple(waiting):
+        told.flush()
     for source in tuple(lane.taps.values()):
         if isinstance(source, _Recorded):
             source.flush(1.0)
@@ -341,6 +347,8 @@ def flush(lane: Lane) -> dict[str, int]:
 
 def flush_all(session: Any, emit: Emit | None = None) -> None:
     """Makes events of what all lanes of a session have read. From any thread; never waits for a lane."""
+    for told in tuple(waiting):
+        told.flush()
     for source in tuple(_dirty):
         if source.lane.session is session and not source.flush(0.0, emit):
             # A value that comes right now finds it clean, or is found by the second look.
@@ -362,6 +370,7 @@ def forget() -> None:
         source.forget()
         source.clean = True
     _dirty.clear()
+    waiting.clear()
 
 
 def compare(expected: Mapping[str, int], actual: Mapping[str, int]) -> tuple[str, int, int] | None:

@@ -7,6 +7,8 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
+from lockstep.session.lanes import ours
+
 _LIBRARIES = tuple(
     {
         os.path.realpath(path) + os.sep
@@ -17,6 +19,8 @@ _LIBRARIES = tuple(
 )
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
+_realpath = ours(os.path.realpath)  # it looks at each directory above, which is not the program's doing
+_relpath = ours(os.path.relpath)
 _known: dict[str, bool] = {}
 _named: dict[str, str] = {}
 _MOST_PLACES = 4096
@@ -26,7 +30,7 @@ _placed: dict[tuple[CodeType, int], str] = {}  # finding a line number takes as 
 def users(filename: str) -> bool:
     found = _known.get(filename)
     if found is None:
-        real = filename if filename.startswith("<") else os.path.realpath(filename)
+        real = filename if filename.startswith("<") else _realpath(filename)
         library = real.startswith((_OURS, "<frozen")) or _SITE in real or real.startswith(_LIBRARIES)
         found = _known[filename] = not library
     return found
@@ -80,6 +84,6 @@ def _short(filename: str) -> str:
     # Asking for the working directory costs 30 µs.
     found = _named.get(filename)
     if found is None:
-        relative = os.path.relpath(filename) if os.path.isabs(filename) else filename
+        relative = _relpath(filename) if os.path.isabs(filename) else filename
         found = _named[filename] = filename if relative.startswith("..") else relative
     return found

@@ -16,7 +16,7 @@ from lockstep.log.model import Value
 # In the order of starting; stopped in reverse. Threads and loops first: they name the lanes.
 TAPS = (
     "threads", "loops", "collector", "clock", "entropy", "http", "output", "stdin", "processes", "multiprocess",
-    "guard", "files",
+    "guard", "host", "environ", "files",
 )  # fmt: skip
 
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from lockstep.errors import Code
 from lockstep.session.lanes import Lane
-from lockstep.session.looks import revealed
 from lockstep.taps.files import area as files
 from lockstep.taps.files import contents
 from lockstep.taps.files.area import CHANGE, FILE, OWN, UPDATED, Area, asked, of, raise_recorded
+from lockstep.taps.host import pids
 from lockstep.taps.patches import Patches, stand_in
 
 real_open = builtins.open
@@ -55,6 +55,8 @@ def _open(
     found = asked(file) if files.now is not None and opener is None and type(mode) is str else None
     how = _HOW.get(mode, "") if found is not None else ""
     if found is None or not how:
+        if type(file) is str and file.startswith("/proc/"):
+            file = pids.in_proc(file)
         return real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
     def really(opener: Any = None) -> Any:
@@ -187,7 +189,7 @@ def recorded_bytes(area: Area, state: Any) -> bytes | None:
     """The content that a look found; None where it is not stored: a file of the run's own, a big one, a pipe."""
     if "as" in state:
         seq = area.session.tape.positions.get(state["as"])
-        state = revealed(area.session, area.session.tape.body(seq)) if seq is not None else {}
+        state = area.session.secrets.reveal(area.session.tape.body(seq)) if seq is not None else {}
     data = state.get("content")
     return data if isinstance(data, bytes) else None
 

@@ -1,0 +1,50 @@
+"""First reads: what a process was told of its surroundings, where it asked first, by name.
+
+An environment variable or the name of the host is one value for the whole process, until the program itself
+changes it. So the first answer to each name is all that a replay needs, and needs before it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep.log.model import Kind, Value
+from lockstep.session import reads
+
+
+class Firsts:
+    """One source of one process. Recording: keeps first answers until the next event of any lane."""
+
+    def __init__(self, session: Any, source: str) -> None:
+        self.session = session
+        self.source = source
+        self._told: dict[str, Value] = {}
+
+    def note(self, name: str, value: Value) -> None:
+        """The program was told this. Several threads may say the same: the first that is stored counts."""
+        self._told[name] = value
+        self.session.told[self.source] = self.session.told.get(self.source, 0) + 1
+        reads.waiting[self] = None
+
+    def flush(self) -> None:
+        """Makes one event of what was told since the last one."""
+        reads.waiting.pop(self, None)
+        told, self._told = self._told, {}
+        if told:
+            session = self.session
+            session.emit(Kind.READS, session.root.name, session.position(), what=self.source, body=told)
+
+
+def recorded(session: Any, source: str) -> Mapping[str, Value]:
+    """Replay: what the recorded process was told, by name, with its secrets."""
+    tape = session.tape
+    told: dict[str, Value] = {}
+    for seq in tape.lane(session.root.name).reads.get(source, ()):
+        body = session.secrets.reveal(tape.body(seq))
+        if isinstance(body, dict):
+            for name, value in body.items():
+                told.setdefault(name, value)
+    if told:
+        session.told[source] = len(told)
+    return told

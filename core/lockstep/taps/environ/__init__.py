@@ -1,0 +1,111 @@
+"""The environment: which variables the program reads, and what it finds in them.
+
+A variable's value at its first read, before the program has set it, is recorded. A replay puts those values
+into the real environment before the program begins, and takes out what was absent: reading, setting and
+reading again, copies, `|`, C code and children then come right by themselves. Variables that the recorded
+program never read stay the machine's own.
+
+What says where things are on a machine (`PATH`, `HOME`, …, see `bound`) is not put back: code that finds its
+files by it would break on another machine. The program's own code is told the recorded value of such a
+variable; libraries, C code and children get the real one.
+
+Not seen: `os.environ._data`, C code's own reads of variables that no Python code reads, `os.reload_environ`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from lockstep.launch import inherit
+from lockstep.log.model import Value
+from lockstep.session import firsts
+from lockstep.taps.environ import bound
+from lockstep.taps.environ.watch import NAMES, SOURCE, Reading, Watch, install, watching
+
+__all__ = ["install", "start", "stop"]
+
+# What C code asks before a line of Python has run, and what people set to change what programs print.
+_ALWAYS = (
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+)
+
+_before: dict[str, str | None] = {}  # replay: what was in the place of what was put back
+
+
+def start(session: Any, facts: Value = None) -> Value:
+    """Recording: notes what is read from now on. Replay: puts back what was read, first."""
+    install()
+    _before.clear()
+    if session.recording:
+        watch = Watch(session)
+        for name in _ALWAYS:
+            watch.note(name, os.environ.get(name))
+        watching(watch)
+        return None
+    told = dict(firsts.recorded(session, SOURCE))
+    names = told.pop(NAMES, None)
+    masked: dict[str, tuple[str | None, str | None]] = {}
+    for name, value in told.items():
+        was, text = os.environ.get(name), _text(value)
+        if was == text:
+            continue
+        if bound.is_bound(name):
+            masked[name] = (text, was)
+        else:
+            _put(name, text)
+    if isinstance(names, list):
+        _only([str(name) for name in names], told)
+    reading = Reading(session, told, masked, names if isinstance(names, list) else None)
+    if masked:
+        inherit.translations.append(reading.for_children)
+    watching(reading)
+    return None
+
+
+def stop(session: Any) -> None:
+    """The environment is the machine's again, but for what the program itself has set beside."""
+    watch = watching(None)
+    if isinstance(watch, Reading):
+        inherit.translations[:] = [each for each in inherit.translations if each != watch.for_children]
+    while _before:
+        _set(*_before.popitem())
+
+
+def _put(name: str, value: str | None) -> None:
+    _before.setdefault(name, os.environ.get(name))
+    _set(name, value)
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is not None:
+        os.environ[name] = value
+    else:
+        os.environ.pop(name, None)
+
+
+def _text(value: Value) -> str | None:
+    return os.fsdecode(value) if isinstance(value, (str, bytes)) else None
+
+
+def _only(names: list[str], told: dict[str, Value]) -> None:
+    """The program went through all names: there are those that there were, in that order."""
+    for name in list(os.environ):
+        if name not in names and name not in told and not bound.is_bound(name):
+            _put(name, None)
+    for name in names:
+        if name not in os.environ and name not in told and not bound.is_bound(name):
+            _put(name, "")  # its value was not looked at
+    data: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
+    place = {os.environ.encodekey(name): number for number, name in enumerate(names)}
+    ordered = sorted(data.items(), key=lambda item: place.get(item[0], len(place)))
+    data.clear()
+    data.update(ordered)

@@ -1,0 +1,75 @@
+"""Process ids: the program's own code is told the recorded one, so that it prints and sends the same.
+
+Libraries and the standard library are told the real one, since they look for forks and at `/proc` by it
+(`logging`, which prints it, is told the recorded one). What the program does to the recorded id
+(`os.kill(os.getpid(), …)`) is done to this process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from lockstep.session import sites
+from lockstep.session.lanes import current
+from lockstep.taps.patches import Patches, stand_in
+
+_getpid = os.getpid
+_getppid = os.getppid
+_TAKES_A_PID = ("kill", "killpg", "getpgid", "getsid", "pidfd_open", "sched_getaffinity", "sched_setaffinity")
+
+_real: dict[int, int] = {}  # recorded id -> the one that stands for it here
+_owner = 0  # the process that these are of: a forked child has its own
+
+
+def facts() -> dict[str, Any]:
+    return {"pid": _getpid(), "ppid": _getppid()}
+
+
+def tell(patches: Patches, told: dict[str, Any], here: dict[str, Any]) -> None:
+    """Replay: `os.getpid` and `os.getppid` as recorded."""
+    global _owner
+    _owner = _getpid()
+    for name, real in (("pid", _getpid), ("ppid", _getppid)):
+        recorded = told.get(name)
+        if isinstance(recorded, int) and recorded != here[name]:
+            _real[recorded] = here[name]
+            patches.set(os, real.__name__, stand_in(_telling(recorded, real), real, "os"))
+    if _real:
+        for name in _TAKES_A_PID:
+            found = getattr(os, name, None)
+            if found is not None:
+                patches.set(os, name, stand_in(_taking(found), found, "os"))
+
+
+def forget() -> None:
+    _real.clear()
+
+
+def here(pid: Any) -> Any:
+    """The process that the program means by a recorded id."""
+    return _real.get(pid, pid) if type(pid) is int and _owner == _getpid() else pid
+
+
+def in_proc(path: str) -> str:
+    """A path below `/proc` with this process's id in the place of the recorded one."""
+    _, _, pid, *rest = path.split("/", 3)
+    return "/".join(("", "proc", str(here(int(pid))), *rest)) if pid.isdigit() else path
+
+
+def _telling(recorded: int, real: Callable[[], int]) -> Callable[[object], int]:
+    def told(_: object) -> int:
+        caller = sys._getframe(1)
+        for_program = sites.users(caller.f_code.co_filename) or caller.f_globals.get("__name__") == "logging"
+        return recorded if for_program and current() is not None and _owner == _getpid() else real()
+
+    return told
+
+
+def _taking(real: Callable[..., Any]) -> Callable[..., Any]:
+    def take(_: object, pid: Any, /, *args: Any, **options: Any) -> Any:
+        return real(here(pid), *args, **options)
+
+    return take
