@@ -164,7 +164,7 @@ class Watch:
         if not self._listed and current() is not None and not _ours(_caller()):
             self._listed = True
             listed = (os.fsdecode(name) for name in found)
-            self._firsts.note(NAMES, [n for n in listed if n not in self._set and not n.startswith(bound.OURS)])
+            self._firsts.note(NAMES, [name for name in listed if name not in self._set])
         return iter(found)
 
 
