@@ -14,9 +14,8 @@ PYTHON = sys.executable
 
 AGENT = """
 import os, random, sys, time, uuid
-CHANGE = os.environ.get("CHANGE", "")
 print("at", time.time(), random.random(), uuid.uuid4(), {"a", "b", "c", "d"})
-exec(CHANGE)
+pass  # change
 print("end")
 """
 
@@ -66,12 +65,13 @@ def test_a_run_that_failed_is_replayed_to_the_same_failure(lockstep, program, co
 def test_a_changed_program_is_told_from_the_recorded_one(lockstep, program, change: str, code: str, shown: str) -> None:
     program(AGENT)
     lockstep("record", "--", PYTHON, "agent.py")
-    again = lockstep("replay", "agent", env={"CHANGE": change})
+    program(AGENT.replace("pass  # change", change))
+    again = lockstep("replay", "agent")
     assert again.returncode == 1
     report = again.stderr[again.stderr.index("✗ diverged") :]
     assert code in report and shown in report
     assert "lockstep.errors.Divergence" not in again.stderr
-    told = json.loads(lockstep("replay", "--json", "agent", env={"CHANGE": change}).stdout)
+    told = json.loads(lockstep("replay", "--json", "agent").stdout)
     assert (told["identical"], told["divergence"]["code"]) == (False, code)
 
 
@@ -84,16 +84,10 @@ def test_a_changed_program_is_told_from_the_recorded_one(lockstep, program, chan
     ],
 )
 def test_a_program_that_swallows_the_divergence_is_ended(lockstep, program, stubborn: str) -> None:
-    program(
-        "import os, time\n"
-        "if os.environ.get('CHANGE'):\n"
-        "    try: print('changed')\n"
-        "    except BaseException: pass\n"
-        + "\n".join(f"    {line}" for line in stubborn.splitlines())
-        + "\nprint('end')\n"
-    )
+    program("import os, time\nprint('end')\n")
     lockstep("record", "--", PYTHON, "agent.py")
-    again = lockstep("replay", "agent", env={"CHANGE": "1"})
+    program(f"import os, time\ntry: print('changed')\nexcept BaseException: pass\n{stubborn}\nprint('end')\n")
+    again = lockstep("replay", "agent")
     assert again.returncode == 1
     assert "LS106" in again.stderr
 
@@ -123,12 +117,13 @@ def test_a_program_that_ended_itself_by_a_signal_is_replayed_to_that_end(lockste
 
 
 def test_a_replay_that_somebody_interrupts_is_no_verdict(lockstep, program, tmp_path: Path) -> None:
-    program("import os, time\nif os.environ.get('WAIT'): print('up', flush=True); os.read(int(os.environ['WAIT']), 1)")
+    program("")
     lockstep("record", "--", PYTHON, "agent.py")
     read, write = os.pipe()
+    program(f"import os\nprint('up', flush=True)\nos.read({read}, 1)")
     process = subprocess.Popen(
         [PYTHON, "-m", "lockstep", "replay", "agent"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, pass_fds=[read], env={**os.environ, "WAIT": str(read)},
+        text=True, pass_fds=[read],
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
@@ -262,7 +257,8 @@ def test_verify_checks_the_record_and_replays_it(lockstep, program) -> None:
     assert "✓ consistent" in done.stderr and "3 replays" in done.stderr
     told = json.loads(lockstep("verify", "agent", "--json", "--times", "2").stdout)
     assert (told["identical"], told["consistent"], told["replays"], len(told["digests"])) == (True, True, 2, 1)
-    changed = lockstep("verify", "agent", "--times", "3", env={"CHANGE": "print('more')"})
+    program(AGENT.replace("pass  # change", "print('more')"))
+    changed = lockstep("verify", "agent", "--times", "3")
     assert changed.returncode == 1
     assert "replay 1 of 3 was not the same run" in changed.stderr and "LS106" in changed.stderr
 
