@@ -14,7 +14,8 @@ from lockstep.session import reads
 
 
 class Firsts:
-    """One source of one process. Recording: keeps first answers until the next event of any lane."""
+    """One source of one process. Recording: keeps first answers until the next commit, which stores them with
+    what came of them."""
 
     def __init__(self, session: Any, source: str) -> None:
         self.session = session
@@ -23,17 +24,17 @@ class Firsts:
 
     def note(self, name: str, value: Value) -> None:
         """The program was told this. Several threads may say the same: the first that is stored counts."""
-        self._told[name] = value
+        self._told.update(self.session.secrets.hide({name: value}))
         self.session.told[self.source] = self.session.told.get(self.source, 0) + 1
         reads.waiting[self] = None
 
-    def flush(self) -> None:
-        """Makes one event of what was told since the last one."""
+    def flush(self, emit: reads.Emit | None = None) -> None:
+        """Makes one event of what was told since the last one. From any thread."""
         reads.waiting.pop(self, None)
-        told, self._told = self._told, {}
+        told = {name: self._told.pop(name) for name in tuple(self._told)}
         if told:
             session = self.session
-            session.emit(Kind.READS, session.root.name, session.position(), what=self.source, body=told)
+            (emit or session.emit)(Kind.READS, session.root.name, session.position(), what=self.source, body=told)
 
 
 def recorded(session: Any, source: str) -> Mapping[str, Value]:

@@ -348,7 +348,8 @@ def flush(lane: Lane) -> dict[str, int]:
 def flush_all(session: Any, emit: Emit | None = None) -> None:
     """Makes events of what all lanes of a session have read. From any thread; never waits for a lane."""
     for told in tuple(waiting):
-        told.flush()
+        if told.session is session:
+            told.flush(emit)
     for source in tuple(_dirty):
         if source.lane.session is session and not source.flush(0.0, emit):
             # A value that comes right now finds it clean, or is found by the second look.
