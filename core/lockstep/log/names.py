@@ -110,7 +110,7 @@ class Judge:
 
     def variable(self, name: str) -> bool:
         """Whether an environment variable of this name holds a secret."""
-        return self._own(name, _variable) is not Says.NOTHING
+        return name not in _DIRECTORIES and self._own(name, _variable) is not Says.NOTHING
 
     def _own(self, name: str, general: Callable[[list[str]], Says]) -> Says:
         words = [word.lower() for word in _WORDS.findall(name[:200])]
@@ -120,6 +120,9 @@ class Judge:
         if whole in self._hide:
             return Says.SECRET
         return general(words)
+
+
+_DIRECTORIES = ("PWD", "OLDPWD")  # a shell's
 
 
 def _field(words: list[str]) -> Says:

@@ -6,11 +6,13 @@ changes it. So the first answer to each name is all that a replay needs, and nee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lockstep.log.model import Kind, Value
 from lockstep.session import reads
+
+ENVIRON = "environ"  # the source whose names are those of variables
 
 
 class Firsts:
@@ -20,11 +22,14 @@ class Firsts:
     def __init__(self, session: Any, source: str) -> None:
         self.session = session
         self.source = source
+        self._hidden: Callable[[dict[str, Value]], Any] = session.secrets.hide
+        if source == ENVIRON:
+            self._hidden = session.secrets.environment
         self._told: dict[str, Value] = {}
 
     def note(self, name: str, value: Value) -> None:
         """The program was told this. Several threads may say the same: the first that is stored counts."""
-        self._told.update(self.session.secrets.hide({name: value}))
+        self._told.update(self._hidden({name: value}))
         self.session.told[self.source] = self.session.told.get(self.source, 0) + 1
         reads.waiting[self] = None
 

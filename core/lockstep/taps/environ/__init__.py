@@ -21,7 +21,7 @@ from lockstep.launch import inherit
 from lockstep.log.model import Value
 from lockstep.session import firsts
 from lockstep.taps.environ import bound
-from lockstep.taps.environ.watch import NAMES, SOURCE, Reading, Watch, install, watching
+from lockstep.taps.environ.watch import NAMES, Reading, Watch, install, watching
 
 __all__ = ["install", "start", "stop"]
 
@@ -51,7 +51,7 @@ def start(session: Any, facts: Value = None) -> Value:
             watch.note(name, os.environ.get(name))
         watching(watch)
         return None
-    told = dict(firsts.recorded(session, SOURCE))
+    told = dict(firsts.recorded(session, firsts.ENVIRON))
     names = told.pop(NAMES, None)
     masked: dict[str, tuple[str | None, str | None]] = {}
     for name, value in told.items():

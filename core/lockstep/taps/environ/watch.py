@@ -15,11 +15,10 @@ from typing import Any
 
 from lockstep.log.model import Value
 from lockstep.session import sites
-from lockstep.session.firsts import Firsts
+from lockstep.session.firsts import ENVIRON, Firsts
 from lockstep.session.lanes import current
 from lockstep.taps.environ import bound
 
-SOURCE = "environ"
 NAMES = ""  # in the place of a name: all names, in order
 
 _class: Any = type(os.environ)
@@ -50,6 +49,12 @@ def watching(watch: Watch | Reading | None) -> Watch | Reading | None:
     global _now
     before, _now = _now, watch
     return before
+
+
+def as_seen() -> dict[str, str]:
+    """The environment as the program sees it; nothing of this counts as its reading."""
+    found = {os.fsdecode(name): os.fsdecode(value) for name, value in os.environ._data.items()}  # type: ignore[attr-defined]
+    return found if _now is None else _now.seen_by_program(found)
 
 
 def _our_getitem(self: Any, key: Any) -> Any:
@@ -115,7 +120,7 @@ class Watch:
 
     def __init__(self, session: Any) -> None:
         self.seen: set[Any] = set()
-        self._firsts = Firsts(session, SOURCE)
+        self._firsts = Firsts(session, ENVIRON)
         self._session = session
         self._set: set[str] = set()
         self._listed = False
@@ -158,6 +163,9 @@ class Watch:
         if name is not None and current() is not None:
             self.seen.update((name, os.fsencode(name)))
             self._set.add(name)
+
+    def seen_by_program(self, variables: dict[str, str]) -> dict[str, str]:
+        return variables
 
     def names(self, environ: Any) -> Iterator[Any]:
         found = list(_iter(environ))
@@ -244,6 +252,10 @@ class Reading:
         shown += [name if text else os.fsencode(name) for name in gone]
         place = {name: number for number, name in enumerate(self._names)}
         return iter(sorted(shown, key=lambda name: place.get(os.fsdecode(name), len(place))))
+
+    def seen_by_program(self, variables: dict[str, str]) -> dict[str, str]:
+        seen: dict[str, str | None] = {**variables, **self._view}
+        return {name: value for name, value in seen.items() if value is not None}
 
     def for_children(self, env: dict[Any, Any]) -> None:
         """Gives an environment that the program has made from its own what this machine has in place of it."""

@@ -14,6 +14,7 @@ from typing import Any
 from lockstep.launch import inherit
 from lockstep.log.model import Status
 from lockstep.session import current, exceptions, lanes
+from lockstep.taps.environ.watch import as_seen
 from lockstep.taps.patches import disguise
 from lockstep.taps.processes import descriptors, files, pipes, readiness, request, stand_in
 from lockstep.taps.processes.pipes import LivePipe, ServedPipe
@@ -91,7 +92,7 @@ def _serve(session: Any, popen: Any, given: dict[str, Any]) -> None:
 
 def _ask(session: Any, given: dict[str, Any]) -> tuple[Any, str]:
     call = session.open(KIND)
-    asked = request.asked(given, os.environ)
+    asked = request.asked(given, as_seen())
     name = request.name(given)
     call.ask(name, asked, request.key(asked))
     return call, name
