@@ -7,6 +7,7 @@ changes it. So the first answer to each name is all that a replay needs, and nee
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from lockstep.log.model import Kind, Value
@@ -39,7 +40,8 @@ class Firsts:
         told = {name: self._told.pop(name) for name in tuple(self._told)}
         if told:
             session = self.session
-            (emit or session.emit)(Kind.READS, session.root.name, session.position(), what=self.source, body=told)
+            emit = emit or partial(session.emit, hidden=True)
+            emit(Kind.READS, session.root.name, session.position(), what=self.source, body=told)
 
 
 def recorded(session: Any, source: str) -> Mapping[str, Value]:

@@ -147,6 +147,18 @@ def test_a_variable_that_was_never_read_is_the_machines_and_named(session: Any) 
     ]
 
 
+def test_a_secret_is_stored_as_such_and_is_what_it_is_now(session: Any, tmp_path: Path) -> None:
+    os.environ["SOME_API_KEY"] = "k-81bd0f2a77c3e5d9"
+    session.record(lambda: os.environ["SOME_API_KEY"])
+    assert _stored(tmp_path)["SOME_API_KEY"] == "lockstep-secret.SOME_API_KEY."
+    os.environ["SOME_API_KEY"] = "k-another-0123456789"
+    assert session.replay(lambda: os.environ["SOME_API_KEY"]).identical
+    assert session.result == "k-another-0123456789"
+    del os.environ["SOME_API_KEY"]
+    session.replay(lambda: os.environ["SOME_API_KEY"])
+    assert session.result == "k-81bd0f2a77c3e5d9"
+
+
 def test_libraries_and_children_find_this_machine(session: Any) -> None:
     """A recorded HOME is what the program prints, and no place for a library to look for files."""
 
