@@ -133,6 +133,7 @@ def join_replay(
 def fork(before: Session, process: str) -> Session | None:
     """In a forked child: begins its own session, as lane `process` of the parent's run. The taps are on already.
     Replay: None where what was recorded is the program that this process is about to become."""
+    from lockstep import taps
     from lockstep.log.store import open_store
 
     ticks.set_here(None)
@@ -142,6 +143,7 @@ def fork(before: Session, process: str) -> Session | None:
         recording = _recording(before.store, before.run, process, before.seed, secrets, late)
         recording.took_over(before)
         current.session = recording
+        taps.forked(recording)
         _begin(recording, before.facts, secrets.command(list(sys.argv)))
         return recording
     assert isinstance(before, Replaying)
@@ -153,6 +155,7 @@ def fork(before: Session, process: str) -> Session | None:
     session.took_over(before)
     session.printer = before.printer
     current.session = session
+    taps.forked(session)
     if before.stopped:
         session.leave()  # the fork itself was the difference, or came after it
     return session

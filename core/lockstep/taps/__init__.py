@@ -1,9 +1,9 @@
 """Taps: one module per source of non-determinism in any Python program.
 
 Each has `install()` (patch once, inert without a session), `start(session, facts) -> facts` and
-`stop(session)`; one that can lose its patches to another tool has `check(session)`. Facts are what a
-replay must know before the program runs: given by the recording's `start` (which gets None) and handed
-to the replay's.
+`stop(session)`; one that can lose its patches to another tool has `check(session)`, one that keeps
+something of a session `forked(session)`. Facts are what a replay must know before the program runs:
+given by the recording's `start` (which gets None) and handed to the replay's.
 """
 
 from __future__ import annotations
@@ -33,6 +33,14 @@ def start(session: Any, facts: dict[str, Value] | None = None) -> dict[str, Valu
     for name in TAPS:
         found[name] = import_module(f"lockstep.taps.{name}").start(session, (facts or {}).get(name))
     return found
+
+
+def forked(session: Any) -> None:
+    """In a forked child, whose session this is: taps that keep something of a session go on with it."""
+    for name in TAPS:
+        tap = import_module(f"lockstep.taps.{name}")
+        if hasattr(tap, "forked"):
+            tap.forked(session)
 
 
 def check(session: Any) -> None:

@@ -26,8 +26,7 @@ def recorded_elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Monke
         patch.setattr("lockstep.taps.host._uname", lambda: told)
         patch.setattr(processors, "_cpu_count", lambda: 48)
         patch.setattr(processors, "_affinity", lambda _: set(range(40)))
-        patch.setattr(pids, "_getpid", lambda: 4_000_001)
-        patch.setattr(pids, "_getppid", lambda: 4_000_002)
+        patch.setattr(pids, "facts", lambda: {"getpid": 4_000_001, "getppid": 4_000_002})
         patch.setenv("LOGNAME", "ada")
         yield patch
 

@@ -53,6 +53,16 @@ def start(session: Any, facts: Value = None) -> Value:
         return None
     told = dict(firsts.recorded(session, firsts.ENVIRON))
     names = told.pop(NAMES, None)
+    reading = Reading(session, told, _restore(told), names if isinstance(names, list) else None)
+    if isinstance(names, list):
+        _only([str(name) for name in names], told)
+    inherit.translations.append(reading.for_children)
+    watching(reading)
+    return None
+
+
+def _restore(told: dict[str, Value]) -> dict[str, tuple[str | None, str | None]]:
+    """Puts values where they were; returns what is only told to the program."""
     masked: dict[str, tuple[str | None, str | None]] = {}
     for name, value in told.items():
         was, text = os.environ.get(name), _text(value)
@@ -62,13 +72,21 @@ def start(session: Any, facts: Value = None) -> Value:
             masked[name] = (text, was)
         else:
             _put(name, text)
-    if isinstance(names, list):
-        _only([str(name) for name in names], told)
-    reading = Reading(session, told, masked, names if isinstance(names, list) else None)
-    if masked:
-        inherit.translations.append(reading.for_children)
-    watching(reading)
-    return None
+    return masked
+
+
+def forked(session: Any) -> None:
+    """The child has its parent's environment, and what it reads first itself is in its own record."""
+    watch = watching(None)
+    if isinstance(watch, Watch):
+        watch.goes_on(session)
+    elif watch is not None:
+        told = {
+            name: value for name, value in firsts.recorded(session, firsts.ENVIRON).items() if not watch.knows(name)
+        }
+        told.pop(NAMES, None)
+        watch.goes_on(session, told, _restore(told))
+    watching(watch)
 
 
 def stop(session: Any) -> None:

@@ -125,6 +125,11 @@ class Watch:
         self._set: set[str] = set()
         self._listed = False
 
+    def goes_on(self, session: Any) -> None:
+        """In a forked child: what its parent has read needs no reading again."""
+        self._firsts = Firsts(session, ENVIRON)
+        self._session = session
+
     def note(self, name: str, value: str | None) -> None:
         """The program was told this at its first read."""
         self.seen.update((name, os.fsencode(name)))
@@ -193,6 +198,20 @@ class Reading:
         self._unrecorded: set[str] = set()
         plain = [name for name in told if name not in masked]
         self.seen: set[Any] = {*plain, *map(os.fsencode, plain)}
+
+    def knows(self, name: str) -> bool:
+        """Whether the program has been told this variable."""
+        return name in self.seen or name in self._view
+
+    def goes_on(
+        self, session: Any, told: Mapping[str, Value], masked: dict[str, tuple[str | None, str | None]]
+    ) -> None:  # fmt: skip
+        """In a forked child: `told` and `masked` are what it was told beside."""
+        self._session = session
+        self._masked.update(masked)
+        self._view.update({name: recorded for name, (recorded, _) in masked.items()})
+        for name in told.keys() - masked.keys():
+            self.seen.update((name, os.fsencode(name)))
 
     def get(self, environ: Any, key: Any) -> Any:
         name = _name(key)

@@ -54,6 +54,14 @@ def start(session: Any, facts: Value = None) -> Value:
     return None
 
 
+def forked(session: Any) -> None:
+    """The child has made what its parent has made, and looks at its files with its own eyes."""
+    before = area.now
+    if before is not None:
+        area.now = area.Area(session, before.places)
+        area.now.changed.update(before.changed)
+
+
 def stop(session: Any) -> None:
     """Files are what they are again."""
     area.now = None

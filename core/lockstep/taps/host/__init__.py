@@ -45,12 +45,25 @@ def start(session: Any, facts: Value = None) -> Value:
     names.tap_login(_patches)
     names.tell(_patches, told, here)
     processors.tell(_patches, told, here)
-    pids.tell(_patches, told, here)
+    pids.tell(_patches, told)
     for source, what in _OTHERS.items():
         was, now = told.get(what), here.get(what)
         if was is not None and was != now:
             session.differs[source] = f"{was} when recorded, {now} here"
     return here
+
+
+def forked(session: Any) -> None:
+    """The child has an id of its own; what was looked up is known to it."""
+    before = names.lookups
+    if before is None:
+        return
+    if session.recording:
+        names.lookups = names.Lookups(firsts.Firsts(session, SOURCE), before.told)
+        return
+    names.lookups = names.Lookups(None, {**before.told, **firsts.recorded(session, SOURCE)})
+    start = session.tape.body(session.tape.start_seq) if session.tape.start is not None else None
+    pids.forked(start.get("pid") if isinstance(start, dict) else None)
 
 
 def stop(session: Any) -> None:

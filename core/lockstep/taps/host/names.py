@@ -22,17 +22,17 @@ class Lookups:
 
     def __init__(self, firsts: Firsts | None, told: dict[str, Value]) -> None:
         self._firsts = firsts
-        self._told = told
+        self.told = told
 
     def ask(self, name: str, real: Callable[[], str]) -> str:
         if current() is None:
             return real()
-        told = self._told.get(name)
+        told = self.told.get(name)
         if isinstance(told, str):
             return told
         found = real()
         if self._firsts is not None:
-            self._told[name] = found
+            self.told[name] = found
             self._firsts.note(name, found)
         return found
 

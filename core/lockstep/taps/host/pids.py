@@ -20,31 +20,43 @@ _getpid = os.getpid
 _getppid = os.getppid
 _TAKES_A_PID = ("kill", "killpg", "getpgid", "getsid", "pidfd_open", "sched_getaffinity", "sched_setaffinity")
 
+_told: dict[str, int] = {}  # replay: what `getpid` and `getppid` are to say
 _real: dict[int, int] = {}  # recorded id -> the one that stands for it here
 _owner = 0  # the process that these are of: a forked child has its own
 
 
 def facts() -> dict[str, Any]:
-    return {"pid": _getpid(), "ppid": _getppid()}
+    return {"getpid": _getpid(), "getppid": _getppid()}
 
 
-def tell(patches: Patches, told: dict[str, Any], here: dict[str, Any]) -> None:
+def tell(patches: Patches, told: dict[str, Any]) -> None:
     """Replay: `os.getpid` and `os.getppid` as recorded."""
+    _set(told.get("getpid"), told.get("getppid"))
+    for real in (_getpid, _getppid):
+        patches.set(os, real.__name__, stand_in(_telling(real), real, "os"))
+    for name in _TAKES_A_PID:
+        found = getattr(os, name, None)
+        if found is not None:
+            patches.set(os, name, stand_in(_taking(found), found, "os"))
+
+
+def forked(recorded: Any) -> None:
+    """In a forked child, which was `recorded`: what its parent was called is its parent's name now."""
+    _set(recorded, _told.get("getpid"))
+
+
+def _set(pid: Any, parent: Any) -> None:
     global _owner
+    forget()
     _owner = _getpid()
-    for name, real in (("pid", _getpid), ("ppid", _getppid)):
-        recorded = told.get(name)
-        if isinstance(recorded, int) and recorded != here[name]:
-            _real[recorded] = here[name]
-            patches.set(os, real.__name__, stand_in(_telling(recorded, real), real, "os"))
-    if _real:
-        for name in _TAKES_A_PID:
-            found = getattr(os, name, None)
-            if found is not None:
-                patches.set(os, name, stand_in(_taking(found), found, "os"))
+    for recorded, real in ((parent, _getppid), (pid, _getpid)):
+        if isinstance(recorded, int):
+            _told[real.__name__] = recorded
+            _real[recorded] = real()
 
 
 def forget() -> None:
+    _told.clear()
     _real.clear()
 
 
@@ -59,11 +71,14 @@ def in_proc(path: str) -> str:
     return "/".join(("", "proc", str(here(int(pid))), *rest)) if pid.isdigit() else path
 
 
-def _telling(recorded: int, real: Callable[[], int]) -> Callable[[object], int]:
+def _telling(real: Callable[[], int]) -> Callable[[object], int]:
+    name = real.__name__
+
     def told(_: object) -> int:
         caller = sys._getframe(1)
         for_program = sites.users(caller.f_code.co_filename) or caller.f_globals.get("__name__") == "logging"
-        return recorded if for_program and current() is not None and _owner == _getpid() else real()
+        served = for_program and current() is not None and _owner == _getpid()
+        return _told.get(name) or real() if served else real()
 
     return told
 
