@@ -44,10 +44,9 @@ class Recording(Session):
     ) -> None:  # fmt: skip
         """Stores an event. The body must be a snapshot that nobody changes any more. `hidden`: its secrets are
         hidden already, or it can have none."""
-        if kind is Kind.READS and what == ENVIRONMENT and type(body) is dict:
-            body = self.secrets.environment(body)
-        elif body is not None and not hidden:
-            body = self.secrets.hide(body)
+        if body is not None and not hidden:
+            environ = kind is Kind.READS and what == ENVIRONMENT and type(body) is dict
+            body = self.secrets.environment(body) if environ else self.secrets.hide(body)  # type: ignore[arg-type]
         at = _monotonic_ns() - self.began
         self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
 
