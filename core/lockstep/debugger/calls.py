@@ -6,6 +6,7 @@ Pure reading; nothing stored is executed. Credentials in headers are never shown
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -16,6 +17,7 @@ from lockstep.log.timeline import Effect, Timeline
 from lockstep.taps.http.answer import Answer, answer
 
 MODEL = "model"
+PROCESS = "process"
 # Kinds whose exchange is an HTTP request and its answer.
 _EXCHANGES = ("model", "http")
 # Methods that only read (RFC 9110, section 9.2.1).
@@ -89,6 +91,8 @@ def read(timeline: Timeline, effect: Effect) -> Call:
             conversation = messages.read(request, _plain(got))
         shown: Any = message(conversation) if conversation is not None else None
         shown = shown or (_exchange(got) if got.status is not None else None)
+    elif effect.kind == PROCESS:
+        shown = _delivered(timeline.pieces(effect))
     else:
         shown = _with_parts(list(timeline.parts(effect)), outcome if status is not Status.ERROR else None)
     error = exception(outcome) if status is Status.ERROR else ""
@@ -193,6 +197,18 @@ def _request(request: Value) -> Any:
 def headers(pairs: Any) -> list[list[str]]:
     """Headers as they may be shown."""
     return [[key, HIDDEN if key.lower() in _HIDDEN else value] for key, value in pairs]
+
+
+def _delivered(pieces: Iterable[tuple[str, Value]]) -> Any:
+    """What a process delivered: {exit, stdout, stderr}, each where it is known, and what it wrote into files."""
+    found: dict[str, Any] = {}
+    streams: dict[str, list[bytes]] = {}
+    for channel, value in pieces:
+        if isinstance(value, dict):
+            found["exit"] = value.get("status")
+        elif isinstance(value, bytes):
+            streams.setdefault(channel, []).append(value)
+    return {**found, **{channel: body(b"".join(read)) for channel, read in streams.items()}} or None
 
 
 def _with_parts(parts: list[Value], value: Value) -> Any:

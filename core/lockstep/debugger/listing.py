@@ -204,7 +204,9 @@ _ENOUGH = 2000  # characters of output that are looked at for its last lines
 def printed(timeline: Timeline) -> str:
     """The end of what the program printed."""
     stream = timeline.stream.id
-    heads: Sequence[int] = [seq for seq, event in timeline.reader.heads(stream) if event.kind is Kind.OUTPUT]
+    heads: Sequence[int] = [
+        seq for seq, event in timeline.reader.heads(stream) if event.kind is Kind.OUTPUT and event.what == "stdout"
+    ]
     text = ""
     for seq in reversed(heads):
         piece = timeline.reader.body(stream, seq)

@@ -141,6 +141,8 @@ def _summary(call: Call) -> Piece:
         return f"{name}   → {status}{closed}" if status else f"{name}{closed}"
     if call.kind == "human":
         return f"{name}   {safe(_compact(call.outcome))}"
+    if call.kind == calls.PROCESS:
+        return f"{safe(_command(call.request))}   → {safe(_delivered(call.outcome))}"
     return f"{name}({safe(arguments(call.request))}){closed}"
 
 
@@ -165,6 +167,25 @@ def arguments(request: Any) -> str:
     if isinstance(given, dict):
         return ", ".join(f"{key}={_compact(value)}" for key, value in given.items())
     return "" if given is None else _compact(given)
+
+
+def _command(request: Any) -> str:
+    """The command of a process, as a shell would have it."""
+    if not isinstance(request, dict):
+        return ""
+    asked = request.get("shell", request.get("argv"))
+    return shlex.join(map(str, asked)) if isinstance(asked, list) else str(asked)
+
+
+def _delivered(outcome: Any) -> str:
+    """How a process ended, and the first line of what it printed."""
+    if not isinstance(outcome, dict):
+        return "(not waited for)"
+    status = outcome.get("exit")
+    said = next((text for name in ("stdout", "stderr") if (text := outcome.get(name))), "")
+    lines = str(said).splitlines() if isinstance(said, str) else [_compact(said)]
+    ended = "(not waited for)" if status is None else words.ended(status)
+    return f'{ended}   "{lines[0]}"' if lines else ended
 
 
 def _bare(request: Any) -> Any:

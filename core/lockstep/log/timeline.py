@@ -149,6 +149,12 @@ class Timeline:
         for seq in effect.parts:
             yield self.reader.body(self.stream.id, seq)
 
+    def pieces(self, effect: Effect) -> Iterator[tuple[str, Value]]:
+        """As `parts`, each with the channel that brought it."""
+        for seq in effect.parts:
+            _, event = next(iter(self.reader.heads(self.stream.id, seq, seq + 1)))
+            yield event.what, self.reader.body(self.stream.id, seq)
+
     def outcome(self, effect: Effect) -> Value:
         """Its value, or encoded error; None where the parts were all of it, or while in flight."""
         return self.reader.body(self.stream.id, effect.end_seq) if effect.end is not None else None

@@ -37,6 +37,8 @@ SHALLOW = 16  # events that may wait without being weighed
 MANY = 64  # with so many waiting the thread goes to work
 LINGER = 0.003  # seconds in which more events may join a commit
 BATCH = 512
+EASE = 4  # part of the bound that may be taken before a source that can wait has to
+PATIENCE = 10.0  # seconds that such a source is kept waiting
 STALL = 0.25  # seconds a full queue may hold up the program, once
 RETRY = 0.2  # seconds between attempts on a store that cannot be written
 FORK_WAIT = 2.0
@@ -160,6 +162,13 @@ class Writer:
     def behind(self) -> bool:
         """Whether something that was put may not be durable yet."""
         return self._written != self._given
+
+    def ease(self) -> None:
+        """For a source that can be kept waiting, as a pipe can: waits while very much is queued."""
+        if self._held * EASE > self._bound and self._running:
+            deadline = untapped.monotonic() + PATIENCE
+            while self._held * EASE > self._bound and not self._broken and untapped.monotonic() < deadline:
+                untapped.sleep(0.001)
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until all that was put is durable against kill -9. False: it is not, or not in time."""

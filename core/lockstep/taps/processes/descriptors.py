@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from lockstep.errors import Code
 from lockstep.session import current
 from lockstep.taps.patches import stand_in
 from lockstep.taps.processes.pipes import Pipe, dry
@@ -20,7 +21,11 @@ _pipes: dict[int, Pipe] = {}
 _processes: dict[int, Process] = {}
 _exits: dict[int, tuple[Process, os.stat_result]] = {}  # descriptors that tell of a process's exit
 
-_RUNNING, _STATE = "running", "state"
+# Pipes, sockets and terminals of the program's own that processes write to, by device and inode.
+_foreign: set[tuple[int, int]] = set()
+_MASTER = os.makedev(5, 2)  # of every pseudo-terminal, on Linux
+
+_STATE = "state"
 
 
 def know(process: Process, pipes: list[Pipe]) -> None:
@@ -35,6 +40,28 @@ def forget() -> None:
     _pipes.clear()
     _processes.clear()
     _exits.clear()
+    _foreign.clear()
+
+
+def know_foreign(fd: int) -> None:
+    """A process writes to this descriptor of the program's own."""
+    about = os.fstat(fd)
+    _foreign.add((about.st_dev, about.st_ino))
+    if os.isatty(fd):
+        _foreign.add((0, _MASTER))
+
+
+def _refuse_foreign(fd: int) -> None:
+    """Nothing is recorded of what comes there, and in a replay nothing will come."""
+    session: Any = current.session
+    if session.recording or session.stopped:
+        return
+    about = os.fstat(fd)
+    if (about.st_dev, about.st_ino) in _foreign or (0, about.st_rdev) in _foreign:
+        session.diverge(
+            Code.NOT_COVERED, "the program reads what a process wrote into a pipe or terminal of its own",
+            kind="process", name="read",
+        )  # fmt: skip
 
 
 def pipe_of(fd: int) -> Any:
@@ -71,6 +98,8 @@ def exit_of(fd: int) -> Any:
 def read(_: object, fd: int, length: int, /) -> Any:
     pipe = pipe_of(fd) if _pipes and current.session is not None else None
     if pipe is None:
+        if _foreign and current.session is not None:
+            _refuse_foreign(fd)
         return _read(fd, length)
     if pipe.process.live:
         return pipe.read(lambda: _read(fd, length))

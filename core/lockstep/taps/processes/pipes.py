@@ -2,7 +2,7 @@
 
 A file object stays the one that `subprocess` made: its lowest layer, a `FileIO`, gets methods of its own (Python's
 buffers call them by name). They hold that file weakly, since a pipe that is dropped closes at once, which its
-process can tell.
+process can tell. A buffer that the garbage collector finds flushes when its file has no weak references any more.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.log.model import Value
-from lockstep.session import current, difference, exceptions
+from lockstep.session import difference, exceptions
 from lockstep.taps.processes.process import Live, Served
 
 _FileIO: Any = io.FileIO
 # Before the taps.
 _read = os.read
+_write = os.write
 _poll = select.poll
 
 _PIECE = 1 << 20  # bytes of a part: a program may read everything at once
@@ -37,6 +38,12 @@ class Pipe:
         self.fd: int = file.fileno()
         self.ino = os.fstat(self.fd).st_ino
         self.file = weakref.ref(file)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the program has closed it, or dropped it."""
+        file = self.file()
+        return file is None or bool(file.closed)
 
     def open(self) -> bool:
         """Whether its descriptor is this pipe's, and the session that it belongs to is on."""
@@ -194,7 +201,6 @@ def tap(file: Any, pipe: Any) -> None:
     while not isinstance(raw, _FileIO):
         raw = raw.buffer if hasattr(raw, "buffer") else raw.raw
     ref = weakref.ref(raw)
-    raw.close = _closing(ref, pipe)
     if pipe.channel == "stdin":
         raw.write = _writing(ref, pipe)
     else:
@@ -247,9 +253,13 @@ def _reading_all(ref: Any, pipe: Any) -> Any:
 
 
 def _writing(ref: Any, pipe: Any) -> Any:
+    put = _write  # also at the interpreter's end, when no global is left
+
     def write(data: Any, /) -> Any:
         """Write buffer b to file, return number of bytes written."""
         file = ref()
+        if file is None:
+            return put(pipe.fd, data)
         if not _on(pipe) or file.closed:
             return _FileIO.write(file, data)
         if pipe.process.live:
@@ -257,18 +267,6 @@ def _writing(ref: Any, pipe: Any) -> Any:
         return pipe.write(data)
 
     return write
-
-
-def _closing(ref: Any, pipe: Any) -> Any:
-    def close() -> Any:
-        """Close the file."""
-        file = ref()
-        was = file.closed
-        _FileIO.close(file)
-        if not was and current.session is pipe.process.session:
-            pipe.process.closed(pipe.channel)
-
-    return close
 
 
 def dry(got: Value) -> Any:

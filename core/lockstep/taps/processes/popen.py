@@ -22,6 +22,7 @@ from lockstep.taps.processes.process import STDIN, Live, Served
 from lockstep.taps.processes.readiness import EXPIRED, choosing
 
 KIND = "process"
+NOTE = "process output"
 _SLOT = "_lockstep_process"
 _RUNNING, _OVERDUE = "running", "overdue"
 
@@ -95,6 +96,16 @@ def _ask(session: Any, given: dict[str, Any]) -> tuple[Any, str]:
     asked = request.asked(given, as_seen())
     name = request.name(given)
     call.ask(name, asked, request.key(asked))
+    for channel in ("stdout", "stderr"):
+        stream: Any = given.get(channel)
+        into = request.foreign(stream)
+        if into:
+            fd = stream if isinstance(stream, int) else stream.fileno()
+            if descriptors.pipe_of(fd) is None:  # else into the next process
+                descriptors.know_foreign(fd)
+                session.note(NOTE, f"{channel} of {name} goes into a {into} of the program's own")
+    if given.get("pass_fds"):
+        session.note(NOTE, f"{name} is given descriptors (pass_fds)")
     return call, name
 
 
@@ -109,7 +120,9 @@ def _begun(popen: Any, process: Any, kind: Any) -> None:
             pipes.tap(file, pipe)
             found.append(pipe)
     if process.live:
-        process.opened(pipe.channel for pipe in found if pipe.channel != STDIN)
+        process.opened(pipe for pipe in found if pipe.channel != STDIN)
+    else:
+        process.stdin = next((pipe for pipe in found if pipe.channel == STDIN), None)
     descriptors.know(process, found)
 
 
@@ -154,9 +167,12 @@ def _of(popen: Any) -> Any:
     return process if process is not None and process.on() else None
 
 
-def poll(self: Any, _deadstate: Any = None, **more: Any) -> Any:
-    # With `_deadstate` a dropped `Popen` looks after its process: nothing that the program sees.
-    process = _of(self) if _deadstate is None and self.returncode is None else None
+def poll(self: Any, _deadstate: Any = None, _original: Any = _internal_poll, **more: Any) -> Any:
+    if _deadstate is not None:
+        # A dropped `Popen` looks after its process: nothing that the program sees. At the interpreter's end too, when
+        # no global is left.
+        return _original(self, _deadstate, **more)
+    process = _of(self) if self.returncode is None else None
     if process is None:
         return _internal_poll(self, _deadstate, **more)
     number = process.number(_RUNNING)

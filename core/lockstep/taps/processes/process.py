@@ -67,30 +67,25 @@ class Live(Process):
         super().__init__(session, call, lane, files)
         self._lock = _thread.RLock()  # what is handed out is digested in the order in which it is recorded
         self._status: int | None = None
-        self._open: set[str] = set()  # pipes of which more may come
+        self._open: dict[str, Any] = {}  # pipes of which more may come, by channel
 
-    def opened(self, channels: Iterable[str]) -> None:
+    def opened(self, pipes: Iterable[Any]) -> None:
         """It has started, and these are the pipes that it writes to."""
-        self._open.update(channels)
+        self._open.update((pipe.channel, pipe) for pipe in pipes)
 
     def part(self, channel: str, data: bytes) -> None:
         """A piece of its output reached the running strand now; b"" is the end."""
+        self.session.writer.ease()
         with self._lock:
             self.call.part(data, channel, lanes.lane())
             if not data:
-                self._open.discard(channel)
-                self._end(Status.OK)
+                self._open.pop(channel, None)
+                self._end()
 
-    def closed(self, channel: str) -> None:
-        """The program closed a pipe, which may be at any moment: it may have been dropped."""
-        with self._lock:
-            if channel in self._open:
-                self._open.discard(channel)
-                self._end(Status.CLOSED)
-
-    def _end(self, status: Status) -> None:
+    def _end(self) -> None:
+        self._open = {channel: pipe for channel, pipe in self._open.items() if not pipe.closed}
         if self._status is not None and not self._open:
-            self.call.end(status, None, lanes.lane())
+            self.call.end(Status.OK, None, lanes.lane())
 
     def fed(self, data: bytes) -> None:
         """The program wrote this to its stdin."""
@@ -114,7 +109,7 @@ class Live(Process):
             except OSError as error:
                 self.session.fault(f"file that {self.call.name} wrote", error)
             self.call.part({"status": self._status}, EXIT, lane)
-            self._end(Status.OK)
+            self._end()
 
 
 class Served(Process):
@@ -140,6 +135,7 @@ class Served(Process):
             else:
                 self._parts.setdefault((event.what, event.lane), deque()).append(piece)
         self._reaped: int | None = None
+        self.stdin: Any = None  # the pipe to it
 
     @property
     def status(self) -> int | None:
@@ -225,6 +221,9 @@ class Served(Process):
         return self.status
 
     def _hand_exit(self) -> int:
+        left = self.unfed() if self.stdin is not None and self.stdin.closed else None
+        if left is not None:
+            self.differs("the process was given less stdin than recorded", left, "(closed)")
         found = self._reap()
         for written in self.files:
             written.put(self._rest(written.channel), self.followed, self.differs)
@@ -255,15 +254,6 @@ class Served(Process):
         """What the followed process does is not what was recorded of it."""
         self.session.diverge(Code.OUTPUT, reason, call=self.call, expected=expected, actual=actual)
         raise AssertionError("unreachable")
-
-    def closed(self, channel: str) -> None:
-        """The program closed a pipe."""
-        left = self.unfed() if channel == STDIN and not self.session.stopped else None
-        if left is not None and lanes.current() is not None:
-            self.session.diverge(
-                Code.OUTPUT, "the process is given less stdin than recorded", call=self.call, expected=left,
-                actual="(closed)",
-            )  # fmt: skip
 
     def nothing(self, what: str) -> NoReturn:
         """The record has nothing more of this for the running strand."""

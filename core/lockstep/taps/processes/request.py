@@ -103,6 +103,21 @@ def handle(stream: Any) -> str:
     return "inherited" if fd <= _STANDARD else "file" if stat.S_ISREG(mode) else "descriptor"
 
 
+def foreign(stream: Any) -> str:
+    """What of the program's own a process's output goes into where it is no file and no pipe to it, "" otherwise: who
+    reads there is not known."""
+    try:
+        fd = stream if isinstance(stream, int) else stream.fileno()
+        mode = os.fstat(fd).st_mode
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if fd <= _STANDARD:
+        return ""
+    if stat.S_ISCHR(mode):
+        return "terminal" if os.isatty(fd) else ""
+    return "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else ""
+
+
 def _text(value: Any) -> str:
     if isinstance(value, (str, bytes, os.PathLike)):
         return os.fsdecode(value)
