@@ -62,7 +62,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        size = len(body) // 2 + 1
+        size = len(body) * 5 // 8 + 1
         for at in range(0, len(body), size):
             piece = body[at : at + size]
             self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")

@@ -59,10 +59,10 @@ def refit(parts: Sequence[Value], stand: Stand) -> list[Value]:
                 at += size
         borders.append(at)
     data = b"".join(came)
-    more = _counts(data, edits) if any(len(edit.text) != edit.end - edit.start for edit in edits) else []
+    more, grown = _counts(data, edits) if any(len(edit.text) != edit.end - edit.start for edit in edits) else ([], 0)
     edits = sorted((*edits, *more), key=lambda edit: edit.start)
     pieces = _cut(data, edits, borders)
-    return _rebuilt(parts, pieces, len(b"".join(pieces)) - len(data) if more else 0)
+    return _rebuilt(parts, pieces, grown)
 
 
 def _segments(parts: Sequence[Value]) -> list[bytes]:
@@ -75,20 +75,20 @@ def _segments(parts: Sequence[Value]) -> list[bytes]:
     return found
 
 
-def _counts(data: bytes, edits: Sequence[_Edit]) -> list[_Edit]:
-    """What has to be counted anew."""
+def _counts(data: bytes, edits: Sequence[_Edit]) -> tuple[list[_Edit], int]:
+    """What has to be counted anew, and by how many bytes a body of counted length has grown."""
     start = 0
     while (head := _HEAD_END.search(data, start)) is not None and _INTERIM.match(data, start):
         start = head.end()
     if head is None:
-        return []
+        return [], 0
     if _CHUNKED.search(data, start, head.end()):
-        return _chunks(data, head.end(), edits)
+        return _chunks(data, head.end(), edits), 0
     length = _LENGTH.search(data, start, head.end())
     if length is None:
-        return []
+        return [], 0
     grown = _grown(edits, head.end(), head.end() + int(length[1]))
-    return [_Edit(*length.span(1), str(int(length[1]) + grown).encode())] if grown else []
+    return ([_Edit(*length.span(1), str(int(length[1]) + grown).encode())] if grown else []), grown
 
 
 def _chunks(data: bytes, at: int, edits: Sequence[_Edit]) -> list[_Edit]:

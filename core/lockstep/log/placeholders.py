@@ -3,6 +3,7 @@
     lockstep-secret.openai-key-1.            the first OpenAI key of the run
     lockstep-secret.DB_PASSWORD.             the value of that environment variable
     lockstep-secret-url.password-1.          the same password, percent-encoded
+    lockstep-secret-form.password-1.         the same in a form, where a space is a plus
     lockstep-secret-json.password-1.         the same, as it stands inside a JSON string
     lockstep-secret-part.password-1.0-7.     its first 7 bytes, where a border between two pieces cut it
     lockstep-secret-part.password-1.7-12.    the rest
@@ -22,11 +23,12 @@ import msgspec
 
 MARK = b"lockstep-secret"
 LITERAL = MARK + b"-literal."
-URL, JSON = "url", "json"
+URL, FORM, JSON = "url", "form", "json"
+FORMS = (URL, FORM, JSON)
 
 _PLACEHOLDER = re.compile(
-    rb"lockstep-secret(?:-literal\.|(?:-(url|json))?\.([A-Za-z0-9_-]{1,120})\."
-    rb"|-part(?:-(url|json))?\.([A-Za-z0-9_-]{1,120})\.([0-9]{1,9})-([0-9]{1,9})\.)"
+    rb"lockstep-secret(?:-literal\.|(?:-(url|form|json))?\.([A-Za-z0-9_-]{1,120})\."
+    rb"|-part(?:-(url|form|json))?\.([A-Za-z0-9_-]{1,120})\.([0-9]{1,9})-([0-9]{1,9})\.)"
 )
 _UNFIT = re.compile(r"[^A-Za-z0-9_]+")
 
@@ -34,7 +36,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_]+")
 class Placeholder(msgspec.Struct, frozen=True):
     """One placeholder in a text.
 
-    form         how the value is written there: "" as it is, else URL or JSON
+    form         how the value is written there: "" as it is, else one of FORMS
     start, stop  which bytes of that are meant; `stop` None: all of it
     """
 
@@ -111,6 +113,8 @@ def variant(value: bytes, form: str) -> bytes:
     """The value as it stands in a URL or a form, or inside a JSON string."""
     if form == URL:
         return urllib.parse.quote(value, safe="").encode()
+    if form == FORM:
+        return urllib.parse.quote_plus(value).encode()
     text = msgspec.json.encode(value.decode("utf-8", "surrogateescape"))[1:-1] if _is_text(value) else value
     return bytes(text)
 
@@ -119,6 +123,8 @@ def plain(text: bytes, form: str) -> bytes | None:
     """The value that is written so in that form; None where it would be written in another way."""
     if form == URL:
         value = urllib.parse.unquote_to_bytes(text)
+    elif form == FORM:
+        value = urllib.parse.unquote_to_bytes(text.replace(b"+", b" "))
     else:
         try:
             value = msgspec.json.decode(b'"' + text + b'"', type=str).encode("utf-8", "surrogatepass")

@@ -45,11 +45,15 @@ _SCHEME = re.compile(
 )
 _TO_LINE_END = re.compile(rb"(?i)digest|aws4-")
 _PAIR = re.compile(rb"\s*([^=;\s]+)=\"?([^;\"]*)")
+# Of other names, shorter values are settings: theme=dark.
+_SHORT_COOKIE = 8
+_SESSION = re.compile(rb"(?i)sid|sess|auth|token|key|secret|pass|id$")
 _TEMPLATE = re.compile(rb"(?:\$\{|\{\{|<|%\(|\$\(|\$[A-Z_]+$|\*+$|x{3,}$|X{3,}$|\.{3}|your[-_ ]|YOUR[-_ ])")
 _CONSTANT = frozenset(
     (b"true", b"false", b"null", b"none", b"undefined", b"nil", b"str", b"string", b"int", b"bool", b"self")
 )
 _URL_USER = re.compile(rb"://([^\s/:@\"'<>\\?#]*):([^\s/@\"'<>\\]+)@")
+_URL_BEGUN = re.compile(rb"://[^\s/:@\"'<>\\?#]*:([^\s/@\"'<>\\]+)\Z")
 _WEBHOOKS = (
     (
         b"hooks.slack.com/",
@@ -59,9 +63,10 @@ _WEBHOOKS = (
     (b"/api/webhooks/", "discord-webhook", re.compile(rb"/api/webhooks/[0-9]{6,}/([A-Za-z0-9_-]{20,})")),
     (b"webhook.office.com/", "teams-webhook", re.compile(rb"webhook\.office\.com/webhookb2/([A-Za-z0-9@/_-]{20,})")),
 )
-_PEM = b"-----BEGIN "
+_PEM = b"-----BEGIN"
 _PEM_BLOCK = re.compile(
-    rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*(-----END [A-Z0-9 ]*-----)?"
+    rb"-----BEGIN(?: |\+|%20)(?:[A-Z0-9]+(?: |\+|%20))*PRIVATE(?: |\+|%20)KEY(?:(?: |\+|%20)BLOCK)?-----"
+    rb"(?:(?!-----END)[\s\S])*(-----END[A-Z0-9 +%]*-----)?"
 )
 _AWS_PAIR = re.compile(rb"[^A-Za-z0-9/+]{1,5}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
 
@@ -77,6 +82,9 @@ def scan(data: bytes, judge: Judge, partial: bool = False) -> list[Hit]:
         for url in _URL_USER.finditer(data):
             if not _TEMPLATE.match(url[2]):
                 found.append(Hit(url.start(2), url.end(2), "url-password"))
+        started = _URL_BEGUN.search(data, max(0, len(data) - _MOST_NAME)) if partial else None
+        if started is not None and not started[1].isdigit():
+            found.append(Hit(started.start(1), len(data), "url-password", True))
         for literal, kind, pattern in _WEBHOOKS:
             if literal in data:
                 found += [
@@ -95,6 +103,12 @@ def scan(data: bytes, judge: Judge, partial: bool = False) -> list[Hit]:
             at = lower.find(stem, end)
     if partial and (begun := tokens.begun(data)) is not None:
         found.append(Hit(begun, len(data), "token", True))
+    if partial:  # whatever ends with the text may go on
+        size = len(data)
+        found = [
+            Hit(hit.start, hit.end, hit.kind, True) if hit.end == size and hit.kind != "private-key" else hit
+            for hit in found
+        ]
     return settle(found) if len(found) > 1 else found
 
 
@@ -337,7 +351,7 @@ def _cookies(data: bytes, start: int, end: int, first: bool) -> Iterator[Hit]:
         pair = _PAIR.match(data, at, end)
         if pair is None:
             return
-        if pair[2]:
+        if len(pair[2]) >= _SHORT_COOKIE or (pair[2] and _SESSION.search(pair[1])):
             yield Hit(pair.start(2), pair.end(2), "cookie")
         if first:
             return

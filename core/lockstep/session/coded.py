@@ -142,8 +142,14 @@ def _framed(parts: list[Value], reveal: Callable[[Value], Value]) -> list[Value]
     told: Any = reveal(incoming.head)
     head = _FRAMING.sub(b"", _ENCODING.sub(b"", bytes(told))).rstrip(b"\r\n")
     texts[headed] = head + f"\r\ncontent-length: {size}\r\n\r\n".encode() + texts[headed]
-    texts[headed:] = unemptied(texts[headed:])
+    places = [n for n, part in enumerate(made) if n >= headed and (isinstance(part, bytes) or "raw" in _map(part))]
+    for place, filled in zip(places, unemptied([texts[place] for place in places]), strict=True):
+        texts[place] = filled
     return [_with_text(part, text, size) for part, text in zip(made, texts, strict=True)]
+
+
+def _map(part: Value) -> dict[str, Value]:
+    return part if isinstance(part, dict) else {}
 
 
 def _with_text(part: Value, text: bytes, size: int) -> Value:

@@ -71,7 +71,7 @@ class Following:
 
     def _form(self, value: bytes, name: str) -> None:
         self._forms.setdefault(value, Placeholder(name))
-        for form in (placeholders.URL, placeholders.JSON):
+        for form in placeholders.FORMS:
             self._forms.setdefault(placeholders.variant(value, form), Placeholder(name, form))
 
     def _stand(self, value: bytes, kind: str) -> bytes:

@@ -21,14 +21,14 @@ from typing import Any
 from lockstep.log import canonical, hiding, placeholders
 from lockstep.log.model import Value
 from lockstep.log.names import Judge, Rules
-from lockstep.log.placeholders import JSON, URL, Placeholder
+from lockstep.log.placeholders import FORM, FORMS, JSON, URL, Placeholder
 from lockstep.log.redact import Hit, scan
 from lockstep.log.vault import Vault
 
 KEPT = "coded-answer"  # a kind of which the values stand nowhere in a text
 _WORDS_LONG = 16
 _DISTINCT = 8
-_SEEN = 6  # characters by which the beginning of a known value is told at the end of a piece
+_SEEN = 4  # characters by which the beginning of a known value is told at the end of a piece
 _PLACES = frozenset(("PWD", "OLDPWD"))  # a shell's directories, not passwords
 _CONSTANTS = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null"))
 
@@ -164,7 +164,7 @@ class Secrets:
                 if name in self._growing and value.startswith(known):
                     self._grow(name, known, value, kind)
                     return begun
-            known_text = next((each for each in self._everywhere if each.startswith(value)), None)
+            known_text = next((each for each in self._everywhere if self._may_begin(each, value, kind)), None)
             found = self._forms.get(known_text if known_text is not None else value)
             if found is None:
                 found = self._named(value, "", kind)
@@ -186,6 +186,12 @@ class Secrets:
         """Name and form of a secret that stands in a text whose framing counts its bytes."""
         self.stand(value, kind)
         return self._forms[value]
+
+    def _may_begin(self, known: bytes, value: bytes, kind: str) -> bool:
+        # A character or two begin many values: then it is one of that kind, if any.
+        if not known.startswith(value):
+            return False
+        return len(value) >= _SEEN or self._forms[known][0].startswith(f"{placeholders.label(kind)}-")
 
     def _grow(self, name: str, known: bytes, value: bytes, kind: str) -> None:
         gone = [text for text, (named, _) in self._forms.items() if named == name]
@@ -253,7 +259,7 @@ class Secrets:
     def _new(self, value: bytes, kind: str) -> tuple[str, str]:
         # In a URL or a JSON string it may be written in another way than it is.
         plain, form = value, ""
-        for sign, way in ((b"%", URL), (b"\\", JSON)):
+        for sign, way in ((b"%", URL), (b"%", FORM), (b"+", FORM), (b"\\", JSON)):
             if sign in value and (read := placeholders.plain(value, way)) is not None:
                 plain, form = read, way
                 break
@@ -274,7 +280,7 @@ class Secrets:
         with self._lock:
             self._values.setdefault(name, value)
             forms = {value: ""}
-            for form in (URL, JSON):
+            for form in FORMS:
                 forms.setdefault(placeholders.variant(value, form), form)
             new = [text for text in forms if text not in self._forms]
             for text in new:
@@ -334,7 +340,7 @@ class Secrets:
 
 
 def _as_it_is(text: bytes) -> bytes:
-    for form in (URL, JSON):
+    for form in FORMS:
         text = text.replace(b"lockstep-secret-" + form.encode() + b".", b"lockstep-secret.")
     return text
 
