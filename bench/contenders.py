@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -27,8 +28,13 @@ class Spent(msgspec.Struct, frozen=True):
     wall: float
 
 
-def run(command: Sequence[object], status: int = 0) -> Spent:
-    """Runs a command to its end. RuntimeError with what it said where it ends otherwise than it should."""
+# What our own replay says of a workload that looks at the system's clocks: it cannot have been the recorded run.
+_METER = re.compile(rb"not shown to be identical.*\n *not covered: ctypes clock_gettime\(\) \(bench/workloads/meter")
+
+
+def run(command: Sequence[object], metered: bool = False) -> Spent:
+    """Runs a command to its end. RuntimeError with what it said where it does not end well. `metered`: it may end
+    with status 1, if it says that this is for the clocks that measure, and nothing else."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)},
         "PYTHONPATH": os.pathsep.join(filter(None, [str(WORKLOADS), os.environ.get("PYTHONPATH")])),
@@ -42,7 +48,7 @@ def run(command: Sequence[object], status: int = 0) -> Spent:
         _, ended, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(ended)
-    if process.returncode != status:
+    if process.returncode and not (metered and process.returncode == 1 and _METER.search(said)):
         raise RuntimeError(f"{' '.join(map(str, command))} ended with {process.returncode}:\n{said.decode()}")
     return Spent((used.ru_utime + used.ru_stime) * 1e3, wall * 1e3)
 
@@ -83,7 +89,8 @@ class _Ours:
         return self._run("record", room, "--run", "bench", "--", self.python, *command)
 
     def replay(self, room: Path, command: Sequence[object]) -> Spent:
-        return self._run("replay", room, "bench")
+        store = room / "store" / "store.db"
+        return run([self.python, "-m", "lockstep", "replay", "--store", store, "bench"], metered=True)
 
     def verify(self, room: Path, command: Sequence[object], times: int) -> Spent:
         return self._run("verify", room, "bench", "--times", times)

@@ -19,12 +19,12 @@ def tools(bench: Bench) -> Iterator[Row]:
         spents = commands(bench, size)
         for mode in MODES:
             for what, unit in WHOLE.items():
-                ours, peer = (per_call(spents, contender, mode, what, bench) for contender in (OURS, PEER))
+                ours, peer = (per_call(spents, each, mode, what, bench) for each in (OURS, PEER))
                 goal = 2.0 if mode == RECORD else 1.5
                 yield Row(f"tool call of {shown}, {mode}: whole", f"{unit[:-2]}µs", (), ours, peer, peer_over=goal)
                 if what == "wall":
                     rates = [[1e6 / statistics.median(each)] for each in (ours, peer)]
-                    yield Row(f"tool call of {shown}, {mode}: whole", "calls/s", (), *rates)
+                    yield Row(f"tool call of {shown}, {mode}: whole", "calls/s", (), rates[0], rates[1])
         found = bench.measured("tool.py", (bench.sizes.blocks, bench.sizes.tools, size))
         for mode in MODES:
             for name, (what, unit) in PER_CALL.items():

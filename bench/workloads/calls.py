@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asking
 import httpx
-from meter import arguments
+from given import arguments
 
 
 def main(url: str, count: int) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import asking
-from meter import Figures, arguments
+from given import arguments
+from meter import Figures
 
 WARM_UP = 20
 

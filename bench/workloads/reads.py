@@ -6,7 +6,8 @@ import random
 import time
 from collections.abc import Callable
 
-from meter import Figures, arguments
+from given import arguments
+from meter import Figures
 
 
 def main(path: str, source: str, blocks: int, calls: int) -> None:

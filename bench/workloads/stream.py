@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asking
 import httpx
-from meter import Figures, arguments, wall
+from given import arguments
+from meter import Figures, wall
 
 
 def main(path: str, url: str, times: int) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import asking
 from by_hand import done, tool
-from meter import Figures, arguments
+from given import arguments
+from meter import Figures
 
 
 def main(path: str, blocks: int, calls: int, size: int) -> None:
