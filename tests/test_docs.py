@@ -13,6 +13,7 @@ import msgspec
 import pytest
 import typer
 
+from lockstep.cli import explaining
 from lockstep.cli.app import app
 from lockstep.debugger import listing
 from lockstep.debugger.recorded import Recorded
@@ -130,6 +131,14 @@ def test_json_blocks_are_json() -> None:
 def test_every_code_has_an_entry_and_every_entry_a_code() -> None:
     entries = re.findall(r"^### (\S+)$", TEXTS["troubleshooting.md"], re.MULTILINE)
     assert entries == sorted(CODES)
+
+
+def test_every_code_is_explained_without_markup() -> None:
+    for code in CODES:
+        told = explaining.entry(code)
+        assert told is not None and told.startswith(f"{code}  ") and len(told) > 60
+        assert "](" not in told and "**" not in told
+    assert explaining.entry("LS999") is None
 
 
 @pytest.mark.parametrize("page", TEXTS)

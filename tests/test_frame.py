@@ -63,9 +63,14 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path):
         names = set(archive.namelist())
     sources = {path.relative_to(ROOT / "core").as_posix() for path in (ROOT / "core/lockstep").rglob("*.py")}
     assert sources <= names
-    assert {"lockstep/py.typed", "lockstep/boot/sitecustomize.py"} <= names
+    assert {"lockstep/py.typed", "lockstep/boot/sitecustomize.py", "lockstep/cli/troubleshooting.md"} <= names
     assert {name.split("/")[0] for name in names} == {"lockstep", "lockstep_replay-0.1.0.dist-info"}
     assert "lockstep_replay-0.1.0.dist-info/licenses/LICENSE" in names
+
+
+def test_the_installed_command_explains_a_code(installed: Path, tmp_path: Path):
+    told = run(installed / "lockstep", "explain", "LS210", cwd=tmp_path, env=clean_environment(tmp_path)).stdout
+    assert told.startswith("LS210  Not covered.")
 
 
 def test_it_asks_for_the_named_dependencies_only(wheel: Path):
