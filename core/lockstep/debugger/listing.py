@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import calls, ending, live
+from lockstep.debugger import calls, ending, live, looked
 from lockstep.debugger.calls import Call
+from lockstep.debugger.looked import ReadRow
 from lockstep.errors import StoreError
 from lockstep.log.address import MAIN
 from lockstep.log.model import Kind, RunState, Status
@@ -71,7 +72,8 @@ class Log(msgspec.Struct, frozen=True):
 
 class Shown(msgspec.Struct, frozen=True):
     """`lockstep show --json`: a step (with its effects, and the request and outcome of the one that closed
-    it), or one effect (with its nested calls). Times in ns, `began` since the run's start."""
+    it), or one effect (with its nested calls). A step has its reads of files, variables and host facts. Times in
+    ns, `began` since the run's start."""
 
     address: str
     kind: str
@@ -86,6 +88,7 @@ class Shown(msgspec.Struct, frozen=True):
     outcome: Any
     error: str
     effects: tuple[EffectRow, ...]
+    reads: tuple[ReadRow, ...] = ()
 
 
 def runs(store: Store) -> list[Run]:
@@ -164,13 +167,14 @@ def show(place: Place) -> Shown:
         )  # fmt: skip
         return _shown(str(address), calls.read(timeline, effect), nested)
     rows = tuple(effect_row(f"{address}", timeline, one) for one in step.effects)
+    reads = looked.of_step(str(address.path), timeline, step)
     closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)
     if closing is not None:
-        return _shown(str(address), calls.read(timeline, closing), rows)
+        return msgspec.structs.replace(_shown(str(address), calls.read(timeline, closing), rows), reads=reads)
     return Shown(
         address=str(address), kind=step.kind, name=step.name, lane=step.lane, effect_class=None, site="", status=None,
         began=step.at, duration=None, request=given(timeline.reader) if step.kind == INPUT else None,
-        outcome=_state(timeline, step), error="", effects=rows,
+        outcome=_state(timeline, step), error="", effects=rows, reads=reads,
     )  # fmt: skip
 
 

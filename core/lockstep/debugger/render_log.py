@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import calls, ending, listing, words
+from lockstep.debugger import calls, ending, listing, looked, words
 from lockstep.debugger.calls import Call
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.messages import Conversation, Message, ToolCall
@@ -230,6 +230,9 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 # -- show
 
 
+_READS = 8  # of a step that are shown
+
+
 def shown(found: listing.Shown, conversation: Conversation | None, width: int) -> list[Line]:
     """The lines of `show`. `width`: columns there are for one line; 0 where nothing is cut."""
     facts = [
@@ -265,6 +268,13 @@ def shown(found: listing.Shown, conversation: Conversation | None, width: int) -
             ("effect     ", "dim"), (safe(row.address), "address"),
             f"  {row.kind} {safe(row.name)}  {row.effect_class}  lane {safe(row.lane)}",
         ])  # fmt: skip
+    # Files tell more than variables, and those that are set more than those that are not.
+    reads = sorted(found.reads, key=lambda read: (read.source == "environ", read.found == looked.NOT_SET))
+    for read in reads[:_READS]:
+        what = f"  {read.source} {safe(read.name)}  {safe(read.found)}"
+        lines.append([("read       ", "dim"), (safe(read.address), "address"), what])
+    if len(found.reads) > _READS:
+        lines.append([f"{'':11}… and {len(found.reads) - _READS} more (--json shows all)"])
     return lines
 
 

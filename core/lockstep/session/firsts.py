@@ -26,11 +26,11 @@ class Firsts:
         self._hidden: Callable[[dict[str, Value]], Any] = session.secrets.hide
         if source == ENVIRON:
             self._hidden = session.secrets.environment
-        self._told: dict[str, Value] = {}
+        self._told: dict[str, tuple[int, Value]] = {}  # with the place where it was asked for
 
     def note(self, name: str, value: Value) -> None:
         """The program was told this. Several threads may say the same: the first that is stored counts."""
-        self._told.update(self._hidden({name: value}))
+        self._told[name] = self.session.position(), self._hidden({name: value})[name]
         self.session.told[self.source] = self.session.told.get(self.source, 0) + 1
         reads.waiting[self] = None
 
@@ -40,8 +40,10 @@ class Firsts:
         told = {name: self._told.pop(name) for name in tuple(self._told)}
         if told:
             session = self.session
+            position = min(place for place, _ in told.values())
+            body: Value = {name: value for name, (_, value) in told.items()}
             emit = emit or partial(session.emit, hidden=True)
-            emit(Kind.READS, session.root.name, session.position(), what=self.source, body=told)
+            emit(Kind.READS, session.root.name, position, what=self.source, body=body)
 
 
 def recorded(session: Any, source: str) -> Mapping[str, Value]:
