@@ -13,6 +13,7 @@ import requests
 import lockstep
 
 URL = sys.argv[1]
+CLIENT = httpx.Client(headers={"Authorization": f"Bearer {os.environ['MY_SERVICE_KEY']}"})
 GIVEN = json.loads(requests.get(f"{URL}/kinds", timeout=20).text)
 
 
@@ -30,14 +31,13 @@ def fail(text: str) -> None:
 
 def each(number: int, text: str) -> None:
     """One text through a header, a query, a form, JSON, a tool, an exception, a step and the output."""
-    line = "a block of lines" if text.startswith("block") else text
-    with httpx.Client(headers={"X-Note": line, "Authorization": f"Bearer {os.environ['MY_SERVICE_KEY']}"}) as client:
-        found = client.post(f"{URL}/echo?note={number}", json={"note": text, "deep": [{"note": {"of": text}}]}).json()
-        assert found["note"] == text, "another answer"
-        client.post(f"{URL}/echo", data={"note": text})
-        with client.stream("POST", f"{URL}/cut", content=text.encode()) as answer:
-            cut = b"".join(answer.iter_raw()).decode()
-        assert cut == text, "another stream"
+    note = {"X-Note": "a block of lines" if text.startswith("block") else text}
+    found = CLIENT.post(f"{URL}/echo?n={number}", headers=note, json={"note": text, "deep": [{"of": text}]}).json()
+    assert found["note"] == text, "another answer"
+    CLIENT.post(f"{URL}/echo", data={"note": text})
+    with CLIENT.stream("POST", f"{URL}/cut", content=text.encode()) as answer:
+        cut = b"".join(answer.iter_raw()).decode()
+    assert cut == text, "another stream"
     assert look(text, {"again": [text]})["again"] == [text]
     try:
         fail(text)
