@@ -182,7 +182,8 @@ def _named(data: bytes, stem: int, stem_end: int, judge: Judge, partial: bool, f
         return max(end, stem_end)
     kind = name.rpartition(".")[2] if "." in name else name
     for hit in _after(data, start, end, says, kind, partial):
-        found.append(hit)
+        if not _TEMPLATE.match(data, hit.start, hit.end):
+            found.append(hit)
         end = max(end, hit.end)
     return max(end, stem_end)
 

@@ -127,6 +127,14 @@ class Secrets:
         found = self._forms.get(value)
         return found[0] if found is not None else None
 
+    def names(self) -> list[str]:
+        """The names of all secrets so far."""
+        return list(self._values)
+
+    def value(self, name: str) -> bytes | None:
+        """What is handed out for a name; None where it is not known."""
+        return self._values.get(name)
+
     def values(self, name: str) -> list[bytes]:
         """All that is known to be a value of this secret."""
         return [value for value, (named, form) in list(self._forms.items()) if named == name and not form]
