@@ -24,7 +24,7 @@ class Code(enum.StrEnum):
     ORDER = "LS102"  # the call was recorded, but not at this place of its lane
     EXTRA = "LS103"  # the lane makes a call after its last recorded one
     MISSING = "LS104"  # a recorded call was never made
-    READS = "LS105"  # more or fewer clock, random or environment reads than recorded
+    READS = "LS105"  # more or fewer clock or random reads, or files opened, than recorded
     OUTPUT = "LS106"  # the program printed something else
     END = "LS107"  # another exit status, exception or result
     PAST_END = "LS108"  # a stream was read further than it was recorded

@@ -89,6 +89,10 @@ class Commands:
         """Replays its run, which must be identical."""
         return self._run([*CLI, "replay", "--store", self._store, program.stem], env, 0)
 
+    def diverge(self, program: Path, **env: str) -> str:
+        """Replays its run, which must not be the same."""
+        return self._run([*CLI, "replay", "--store", self._store, program.stem], env, 1)
+
     @staticmethod
     def rows(printed: str) -> dict[str, tuple[str, Any]]:
         """What `programs/rows.py` printed: for each row its value's repr and its shape."""

@@ -143,6 +143,9 @@ def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) ->
     if difference.same_until is not None:
         same = difference.same_until
         lines.append([f"  steps 0–{same} were identical" if same else "  step 0 was identical"])
+    for entry in done.coverage:
+        if entry.how == words.DIFFERS:
+            lines.append(["  ", (f"{safe(entry.source)} differs", "warn"), f": {cut(safe(entry.detail), _WIDE)}"])
     lines += _advice(done, difference, command)
     return lines
 

@@ -30,7 +30,9 @@ class Kind(enum.IntEnum):
     CAUSE = 6  # something outside moved the program. what: timer, sleep, wake, or a wait or poll that gave up (wait,
     #            acquire, join, alive, unset), close, or what became of an operation on a process (ready, unread,
     #            unwritten, running, overdue, …); name: its number in the lane
-    READS = 7  # clock reads, batched. what: source; body: {"first": index, "values": packed deltas}
+    READS = 7  # clock reads, batched. what: source; body: {"first": index, "values": packed deltas}. Variables and host
+    #            facts, at their first read. what: environ or host; body: {name: value}. Looks at files. what: file,
+    #            listing, stat, …; name: the place; of: number of the look there; body: what was found
     LOCK = 8  # a lock went to another strand. name: the lock; lane: that strand; what: the strand before it,
     #           of: how often that one had taken it in a row
     OUTPUT = 9  # what the program printed. what: stdout; body: text or bytes

@@ -195,6 +195,15 @@ def test_under_the_command_line(commands: Any, tmp_path: Path) -> None:
     assert commands.replay(program, HOME="/home/bob", MODE="two", APP_B="1", PATHX="x") == recorded
 
 
+def test_what_is_another_here_is_shown_beside_a_difference(commands: Any, tmp_path: Path) -> None:
+    program = tmp_path / "asking.py"
+    program.write_text("import os\n")
+    commands.record(program)
+    program.write_text("import os\nprint(os.environ.get('ASKED_NOW'))\n")
+    commands.diverge(program)
+    assert "environment differs: not recorded, so as they are here: ASKED_NOW" in commands.said
+
+
 def test_what_was_read_before_a_kill_is_kept(commands: Any, tmp_path: Path) -> None:
     program = tmp_path / "killed.py"
     program.write_text(
