@@ -22,6 +22,8 @@ _USER = frozenset(("-u", "--user", "--proxy-user", "--basic-auth"))
 _SHORT = 6  # a text without a name to it that is shorter is no secret
 _MEMO_TEXT = 512
 _MEMO = 4096
+_MEMO_PAIRS = 32
+_TEXTS = (str, bytes)
 
 type Stand = Callable[[bytes, str], bytes]  # a secret and its kind -> what stands for it
 type Known = Callable[[bytes, bool], Iterable[Hit]]  # what else is secret in a text
@@ -39,11 +41,13 @@ class Hiding:
         self._stand = stand
         self._known = known
         self._clean: set[str] = set()
+        self._clean_pairs: set[tuple[Any, ...]] = set()
         self._last: tuple[bytes, bytes] = (b"", b"")
 
     def forget(self) -> None:
         """More is known to be secret than before."""
         self._clean = set()
+        self._clean_pairs = set()
         self._last = (b"", b"")
 
     def value(self, value: Value, says: Says = Says.NOTHING, name: str = "") -> Value:
@@ -123,11 +127,14 @@ class Hiding:
         named = judge(str(fields["name"])) if "value" in fields and type(fields.get("name")) is str else Says.NOTHING
         if says in (Says.COOKIES, Says.SET_COOKIE) and "value" in fields:
             named = Says.SECRET
+        plain = says is Says.NOTHING and named is Says.NOTHING and under not in _ENVIRONMENTS
         for name, item in fields.items():
             kind: type = type(item)
+            if plain and kind is str and item in self._clean and judge(name) is Says.NOTHING:
+                continue
             if kind is str or kind is bytes:
                 if name == "value" and named is not Says.NOTHING:
-                    hidden = self.value(item, named, str(fields["name"]))
+                    hidden = self.value(item, named, str(fields.get("name", "cookie")))
                 elif says is Says.COOKIES and "value" not in fields:
                     hidden = self.value(item, Says.SECRET, "cookie")
                 elif under in _ENVIRONMENTS and self.judge.variable(name):
@@ -149,12 +156,34 @@ class Hiding:
         if name in _WORDS and items and all(type(item) in (str, bytes) for item in items):
             hidden = self.words(items)
         elif name in _PAIRS:
-            hidden = [self._pair(item, says) for item in items]
+            return self._pairs(items, says)
         else:
             hidden = [item if type(item) in _ATOMS else self.value(item, says, name) for item in items]
         if all(new is old for new, old in zip(hidden, items, strict=True)):
             return items
         return hidden
+
+    def _pairs(self, items: list[Value], says: Says) -> Value:
+        """Pairs of name and value. Headers mostly come again: those without anything are remembered as a whole."""
+        told: Any = None
+        if len(items) <= _MEMO_PAIRS and all(type(item) is list for item in items):
+            told = says, *map(tuple, items)  # type: ignore[arg-type]
+            try:
+                if told in self._clean_pairs:
+                    return items
+            except TypeError:
+                told = None  # something in it is no text
+        hidden = [self._pair(item, says) for item in items]
+        if not all(new is old for new, old in zip(hidden, items, strict=True)):
+            return hidden
+        if (
+            told is not None
+            and sum(len(text) for pair in told[1:] for text in pair if type(text) in _TEXTS) <= _MEMO_TEXT
+        ):
+            if len(self._clean_pairs) > _MEMO:
+                self._clean_pairs = set()
+            self._clean_pairs.add(told)
+        return items
 
     def _pair(self, item: Value, says: Says) -> Value:
         if type(item) is list and len(item) == 2 and type(item[0]) is str:

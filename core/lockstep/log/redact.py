@@ -27,7 +27,7 @@ class Hit(msgspec.Struct, frozen=True):
     open: bool = False
 
 
-_NAME = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
+_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _BACKSLASH = 92
 _SPACE = b" \t"
 _QUOTES = b"\"'"
@@ -170,10 +170,8 @@ def _named(data: bytes, stem: int, stem_end: int, judge: Judge, partial: bool, f
     if end >= size:
         return stem_end
     least, most = max(0, start - _MOST_NAME), min(size, end + _MOST_NAME)
-    while start > least and data[start - 1] in _NAME:
-        start -= 1
-    while end < most and data[end] in _NAME:
-        end += 1
+    start = least + len(data[least:start].rstrip(_NAME))
+    end = most - len(data[end:most].lstrip(_NAME))
     name = data[start:end].decode("ascii").strip(".-")
     says = judge.says(name)
     if says is Says.NOTHING and "." in name:

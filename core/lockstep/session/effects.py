@@ -156,8 +156,7 @@ class LiveCall:
         try:
             if kind is not None:
                 self._kind = kind
-            name, request, key = session.secrets.hide([name, request, key])
-            digest = session.secrets.key(self._kind, name, key)
+            name, request, digest = session.secrets.asked(self._kind, name, request, key)
             self._handed = Handed(digest, self.pos)
             body: dict[str, Value] = {"request": request, "site": sites.site(2)}
             of = 0
@@ -283,8 +282,7 @@ class ServedCall:
         """Name and request with their secrets hidden, and the match key: as the recorded call's at this place,
         where only its secrets have other values now."""
         session = self.session
-        hidden = session.secrets.hide([name, request, key])
-        digest = session.secrets.key(self.kind, hidden[0], hidden[2])
+        *hidden, digest = session.secrets.asked(self.kind, name, request, key)
         effects, cursor = self.lane.state.effects, self.lane.state.cursor
         begin = effects[cursor].begin if cursor < len(effects) else None
         if begin is not None and begin.kind is Kind.BEGIN and begin.key != digest:

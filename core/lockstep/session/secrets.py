@@ -76,6 +76,14 @@ class Secrets:
         """The value as the program gets it: placeholders become what they stand for."""
         return hiding.revealed(value, self._reveal_text)
 
+    def asked(self, kind: str, name: str, request: Value, key: Value) -> tuple[str, Value, bytes]:
+        """Name and request of a call with their secrets hidden, and its match key."""
+        told: list[Value] = [name, request, key]
+        hidden: Any = self.hide(told)
+        if hidden is told:  # there is no placeholder in it, and most calls have none
+            return name, request, canonical.key(kind, name, key)
+        return hidden[0], hidden[1], self.key(kind, hidden[0], hidden[2])
+
     def key(self, kind: str, name: str, hidden: Value) -> bytes:
         """The match key of a call with its secrets hidden. How a secret is written there (in a URL, in JSON) does
         not count, since a placeholder that stands in for it is written in one way only."""
