@@ -19,6 +19,7 @@ from lockstep.taps.patches import Patches, stand_in
 _getpid = os.getpid
 _getppid = os.getppid
 _TAKES_A_PID = ("kill", "killpg", "getpgid", "getsid", "pidfd_open", "sched_getaffinity", "sched_setaffinity")
+_GIVES_A_PID = frozenset({"getpgid", "getsid"})
 
 _told: dict[str, int] = {}  # replay: what `getpid` and `getppid` are to say
 _real: dict[int, int] = {}  # recorded id -> the one that stands for it here
@@ -55,6 +56,11 @@ def _set(pid: Any, parent: Any) -> None:
             _real[recorded] = real()
 
 
+def stands_for(recorded: int, real: int) -> None:
+    """Replay: what the program does to the process `recorded` is done to `real`."""
+    _real[recorded] = real
+
+
 def forget() -> None:
     _told.clear()
     _real.clear()
@@ -85,6 +91,12 @@ def _telling(real: Callable[[], int]) -> Callable[[object], int]:
 
 def _taking(real: Callable[..., Any]) -> Callable[..., Any]:
     def take(_: object, pid: Any, /, *args: Any, **options: Any) -> Any:
-        return real(here(pid), *args, **options)
+        found = real(here(pid), *args, **options)
+        return _recorded(found) if real.__name__ in _GIVES_A_PID else found
 
     return take
+
+
+def _recorded(real: int) -> int:
+    """What a process's group or session is called, if its leader is one that the program knows by a recorded id."""
+    return next((recorded for recorded, stands in _real.items() if stands == real), real)

@@ -10,6 +10,7 @@ from typing import Any
 
 from lockstep.errors import Code
 from lockstep.session import current
+from lockstep.taps.host import pids
 from lockstep.taps.patches import stand_in
 from lockstep.taps.processes.pipes import Pipe, dry
 from lockstep.taps.processes.process import Process
@@ -33,6 +34,12 @@ def know(process: Process, pipes: list[Pipe]) -> None:
     _processes[process.pid] = process
     for pipe in pipes:
         _pipes[pipe.fd] = pipe
+
+
+def know_as(process: Process, recorded: int) -> None:
+    """Replay: the program knows it by its recorded number."""
+    _processes[recorded] = process
+    pids.stands_for(recorded, process.pid)
 
 
 def forget() -> None:

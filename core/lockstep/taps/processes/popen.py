@@ -24,7 +24,7 @@ from lockstep.taps.processes.readiness import EXPIRED, choosing
 KIND = "process"
 NOTE = "process output"
 _SLOT = "_lockstep_process"
-_RUNNING, _OVERDUE = "running", "overdue"
+STARTED, _RUNNING, _OVERDUE = "started", "running", "overdue"
 
 _Popen: Any = subprocess.Popen
 _init = _Popen.__init__
@@ -67,6 +67,7 @@ def _record(session: Any, popen: Any, given: dict[str, Any]) -> None:
         process.call.end(Status.ERROR, error)
         raise
     try:
+        session.cause(call.lane, STARTED, process.name, body=popen.pid)
         _begun(popen, process, LivePipe)
     except Exception as error:
         session.fault("pipes of a process", error)
@@ -89,6 +90,10 @@ def _serve(session: Any, popen: Any, given: dict[str, Any]) -> None:
         lanes.ours(_init)(popen, **stand_in.arguments(given, process.status or 0))
         popen.args = given["args"]
     _begun(popen, process, ServedPipe)
+    found, pid = process.cause(STARTED, process.name)
+    if found and isinstance(pid, int):
+        popen.pid = pid
+        descriptors.know_as(process, pid)
 
 
 def _ask(session: Any, given: dict[str, Any]) -> tuple[Any, str]:
@@ -171,6 +176,9 @@ def poll(self: Any, _deadstate: Any = None, _original: Any = _internal_poll, **m
     if _deadstate is not None:
         # A dropped `Popen` looks after its process: nothing that the program sees. At the interpreter's end too, when
         # no global is left.
+        process = self.__dict__.get("_lockstep_process")
+        if process is not None:
+            self.pid = process.pid
         return _original(self, _deadstate, **more)
     process = _of(self) if self.returncode is None else None
     if process is None:
