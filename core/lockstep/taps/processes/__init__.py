@@ -18,7 +18,7 @@ from typing import Any
 
 from lockstep.log.model import Value
 from lockstep.taps.imports import when_imported
-from lockstep.taps.processes import descriptors
+from lockstep.taps.processes import descriptors, shell
 
 _installed = False
 
@@ -30,6 +30,7 @@ def install() -> None:
         return
     _installed = True
     descriptors.install()
+    shell.install()
     when_imported("subprocess", _popen)
     when_imported("asyncio.selector_events", _loops)
 

@@ -13,6 +13,7 @@ import os
 import select
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from lockstep.log.model import Value
@@ -25,6 +26,7 @@ _read = os.read
 _write = os.write
 _poll = select.poll
 
+_LOOK = 20  # milliseconds between two looks whether a followed process takes more
 _PIECE = 1 << 20  # bytes of a part: a program may read everything at once
 _UNREAD, _UNWRITTEN = "unread", "unwritten"
 
@@ -114,6 +116,7 @@ class ServedPipe(Pipe):
 
     def __init__(self, process: Any, channel: str, file: Any) -> None:
         super().__init__(process, channel, file)
+        self._waiting = bytearray()  # for a followed process to take
         self._left = b""  # of a piece that was larger than what is asked for now
 
     def read(self, size: int) -> bytes | None:
@@ -145,15 +148,23 @@ class ServedPipe(Pipe):
         process = self.process
         found, body = process.cause(_UNWRITTEN, process.number(_UNWRITTEN))
         view = memoryview(data).cast("B")
-        if not found:
-            process.fed(bytes(view))
-            return len(view)
         if isinstance(body, dict):
             raise exceptions.revive(body, process.call)
-        if isinstance(body, int):
-            process.fed(bytes(view[:body]))
-            return body
-        return None
+        size = len(view) if not found else body if isinstance(body, int) else None
+        if size:
+            process.fed(bytes(view[:size]))
+            if process.followed:
+                self._waiting += view[:size]
+                self.pour()
+        return size
+
+    def pour(self) -> None:
+        """Gives a followed process what it takes without keeping anybody waiting. It is served what it reads from
+        `sys.stdin`, so that most take nothing; who reads descriptor 0 by other means gets it here."""
+        os.set_blocking(self.fd, False)
+        with suppress(OSError):
+            while self._waiting:
+                del self._waiting[: _write(self.fd, self._waiting[:_PIECE])]
 
     def failing(self) -> int | None:
         """The place where the next write fails, None if it does not."""
@@ -186,13 +197,15 @@ class ServedPipe(Pipe):
             )
 
     def _real(self, size: int) -> bytes:
-        while True:
-            try:
-                return _read(self.fd, size)
-            except BlockingIOError:
-                waiting = _poll()
-                waiting.register(self.fd, select.POLLIN)
-                waiting.poll()
+        stdin = self.process.stdin
+        waiting = _poll()
+        waiting.register(self.fd, select.POLLIN)
+        while not waiting.poll(_LOOK) or self.process.session.stopped:
+            if self.process.session.stopped:
+                self.process.session.raise_latched()
+            if stdin is not None and not stdin.closed:
+                stdin.pour()
+        return _read(self.fd, size)
 
 
 def tap(file: Any, pipe: Any) -> None:

@@ -18,13 +18,12 @@ from lockstep.taps.environ.watch import as_seen
 from lockstep.taps.patches import disguise
 from lockstep.taps.processes import descriptors, files, pipes, readiness, request, stand_in
 from lockstep.taps.processes.pipes import LivePipe, ServedPipe
-from lockstep.taps.processes.process import STDIN, Live, Served
+from lockstep.taps.processes.process import KIND, STARTED, STDIN, Live, Served
 from lockstep.taps.processes.readiness import EXPIRED, choosing
 
-KIND = "process"
 NOTE = "process output"
 _SLOT = "_lockstep_process"
-STARTED, _RUNNING, _OVERDUE = "started", "running", "overdue"
+_RUNNING, _OVERDUE = "running", "overdue"
 
 _Popen: Any = subprocess.Popen
 _init = _Popen.__init__

@@ -21,6 +21,8 @@ from lockstep.taps.processes.files import Written
 
 _waitpid = os.waitpid  # before the taps
 
+KIND = "process"
+STARTED = "started"  # a cause: it has its number
 STDIN = "stdin"
 EXIT = "exit"  # the channel of its status
 _LOOK = 0.0005  # seconds between two looks at what another strand does
@@ -238,6 +240,10 @@ class Served(Process):
         while parts:
             pieces.append(self._hand(parts.popleft()))
         return b"".join(pieces)
+
+    def over(self, status: int) -> None:
+        """It was waited for already."""
+        self._reaped = status
 
     def _reap(self) -> int:
         """Takes the status of the real process, which is over or about to be."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from lockstep.log.model import Value
 
 PYTHON = "{python}"
 _SHORT = 4  # characters of a variable's value that are found in another one by chance
+_SPECIAL = {-1: "pipe", -2: "stdout", -3: "null"}  # PIPE, STDOUT and DEVNULL of `subprocess`
 _STANDARD = 2  # the highest descriptor that every process has
 
 
@@ -88,12 +88,8 @@ def handle(stream: Any) -> str:
     """What a process gets as one of its three streams. See `foreign`."""
     if stream is None:
         return "inherited"
-    if stream is subprocess.PIPE or stream == subprocess.PIPE:
-        return "pipe"
-    if stream == subprocess.DEVNULL:
-        return "null"
-    if stream == subprocess.STDOUT:
-        return "stdout"
+    if isinstance(stream, int) and stream in _SPECIAL:
+        return _SPECIAL[stream]
     try:
         fd = stream if isinstance(stream, int) else stream.fileno()
         mode = os.fstat(fd).st_mode
