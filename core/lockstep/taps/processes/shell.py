@@ -119,7 +119,8 @@ def _serve(session: Any, call: Any, title: str, real: Any, what: tuple[Any, Any,
 
 
 def _dressed(env: Any, lane: str) -> Any:
-    return env if inherit.here is None else inherit.here.dress(env, lane)
+    # `Popen` itself spawns like this where it can, in an environment that its own seam has dressed.
+    return env if inherit.here is None or inherit.LANE in env else inherit.here.dress(env, lane)
 
 
 def install() -> None:
