@@ -63,6 +63,12 @@ def _failing() -> Any:
     return said
 
 
+def _touched() -> Any:
+    Path("mark").touch()
+    Path("old.txt").touch()
+    return os.path.getsize("mark"), sorted(name for name in os.listdir() if name in ("mark", "old.txt"))
+
+
 def _scratch() -> Any:
     with tempfile.TemporaryDirectory(dir=".") as directory:
         Path(directory, "x").write_text("kept")
@@ -77,6 +83,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "what is removed and made": _removed,
     "calls that fail": _failing,
     "a temporary directory": _scratch,
+    "files that are touched": _touched,
 }
 
 

@@ -26,7 +26,7 @@ _real_lstat = os.lstat
 def install(patches: Patches) -> dict[Any, Any]:
     """Patches; returns which original each stand-in stands for."""
     made: dict[Any, Any] = {}
-    for name, done in (("mkdir", _is_directory), ("remove", _is_gone), ("unlink", _is_gone), ("rmdir", _is_gone)):
+    for name, done in _DONE.items():
         real = getattr(os, name)
         made[real] = stand_in(_one(real, done), real, "os")
     for name in ("rename", "replace"):
@@ -69,7 +69,8 @@ def _one(real: Callable[..., Any], done: Callable[[Any], bool]) -> Callable[...,
         else:
             if area.recording:
                 tried.succeeded(place, number)
-        area.changed[name] = OWN
+        if done is not _never:
+            area.changed[name] = OWN
         return None
 
     return change
@@ -148,6 +149,10 @@ def _is_directory(path: Any) -> bool:
         return False
 
 
+def _never(path: Any) -> bool:
+    return False
+
+
 def _is_gone(path: Any) -> bool:
     return not _exists(path)
 
@@ -158,5 +163,10 @@ def _of_tempfile() -> bool:
     return frame.f_globals.get("__name__") == "tempfile"
 
 
+# Calls with one path, and when what they were to bring about is so already. The last two change no content:
+# `Path.touch` makes a file only where it cannot set its time.
+_DONE: dict[str, Callable[[Any], bool]] = {
+    "mkdir": _is_directory, "remove": _is_gone, "unlink": _is_gone, "rmdir": _is_gone, "utime": _never, "chmod": _never,
+}  # fmt: skip
 _mkdir = os.mkdir
 _truncate = os.truncate
