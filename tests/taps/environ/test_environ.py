@@ -1,5 +1,6 @@
 """The environment of a replay is the recorded one, as far as the program looked at it."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -231,6 +232,26 @@ def test_threads_note_a_variable_without_getting_in_each_others_way(session: Any
     assert session.same(program) == {"recorded"}
 
 
+def test_names_that_were_not_there_are_hidden_and_stay_for_children(session: Any) -> None:
+    session.record(lambda: [name for name in os.environ if name == "ABSENT"])
+    os.environ["ABSENT"] = "there now"
+
+    def program() -> Any:
+        return [name for name in os.environ if name == "ABSENT"], os.environ.get("ABSENT"), _c_getenv("ABSENT")
+
+    assert session.replay(program).identical
+    assert session.result == ([], None, b"there now")
+    assert os.environ["ABSENT"] == "there now"
+
+
+def test_names_that_are_gone_are_only_names(session: Any) -> None:
+    session.record(lambda: [name for name in os.environ if name == "GONE"])
+    del os.environ["GONE"]
+    assert session.replay(lambda: ([name for name in os.environ if name == "GONE"], os.environ.get("GONE"))).identical
+    assert session.result == (["GONE"], "")
+    assert "GONE" not in os.environ
+
+
 def test_the_time_zone_stays_the_clocks_business(session: Any) -> None:
     def program() -> Any:
         return os.environ.get("TZ"), time.strftime("%H", time.localtime(0))
@@ -247,6 +268,12 @@ def test_the_time_zone_stays_the_clocks_business(session: Any) -> None:
     finally:
         os.environ.pop("TZ")
         time.tzset()
+
+
+def _c_getenv(name: str) -> bytes | None:
+    found = ctypes.CDLL(None).getenv
+    found.restype = ctypes.c_char_p
+    return found(name.encode())  # type: ignore[no-any-return]
 
 
 def _stored(place: Path, store: str = "in-process.db", run: str = "run") -> dict[str, Any]:

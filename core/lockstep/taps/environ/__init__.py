@@ -52,10 +52,12 @@ def start(session: Any, facts: Value = None) -> Value:
         watching(watch)
         return None
     told = dict(firsts.recorded(session, firsts.ENVIRON))
-    names = told.pop(NAMES, None)
-    reading = Reading(session, told, _restore(told), names if isinstance(names, list) else None)
-    if isinstance(names, list):
-        _only([str(name) for name in names], told)
+    names: Any = told.pop(NAMES, None)
+    names = [str(name) for name in names] if isinstance(names, list) else None
+    masked = _restore(told)
+    if names is not None:
+        _order(names)
+    reading = Reading(session, told, masked, names)
     inherit.translations.append(reading.for_children)
     watching(reading)
     return None
@@ -114,14 +116,8 @@ def _text(value: Value) -> str | None:
     return os.fsdecode(value) if isinstance(value, (str, bytes)) else None
 
 
-def _only(names: list[str], told: dict[str, Value]) -> None:
-    """The program went through all names: there are those that there were, in that order."""
-    for name in list(os.environ):
-        if name not in names and name not in told and not bound.is_bound(name):
-            _put(name, None)
-    for name in names:
-        if name not in os.environ and name not in told and not bound.is_bound(name):
-            _put(name, "")  # its value was not looked at
+def _order(names: list[str]) -> None:
+    """The program went through all names: they come in the order in which they came."""
     data: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
     place = {os.environ.encodekey(name): number for number, name in enumerate(names)}
     ordered = sorted(data.items(), key=lambda item: place.get(item[0], len(place)))

@@ -185,16 +185,24 @@ class Reading:
     """A session that replays: the values are in place, but for those of variables that belong to the machine.
 
     masked  name -> (recorded value, this machine's), where these are not the same
+    names   all that there were, in order, where the program went through them: what else there is here stays
+            for C code and children, and no Python code sees it
     """
 
     def __init__(
         self, session: Any, told: Mapping[str, Value], masked: dict[str, tuple[str | None, str | None]],
-        names: list[Any] | None,
+        names: list[str] | None,
     ) -> None:  # fmt: skip
         self._session = session
         self._masked = masked
         self._view: dict[str, str | None] = {name: recorded for name, (recorded, _) in masked.items()}
         self._names = names
+        self._new: set[str] = set()
+        if names is not None:
+            there = {os.fsdecode(name) for name in os.environ._data}  # type: ignore[attr-defined]
+            self._new = {name for name in there - set(names) - told.keys() if not bound.is_bound(name)}
+            # Their values were not looked at.
+            self._view.update({name: "" for name in names if name not in there and name not in told})
         self._unrecorded: set[str] = set()
         plain = [name for name in told if name not in masked]
         self.seen: set[Any] = {*plain, *map(os.fsencode, plain)}
@@ -218,6 +226,8 @@ class Reading:
         if name is None or current() is None:
             return _getitem(environ, key)
         caller = _caller()
+        if name in self._new and not _ours(caller):
+            raise KeyError(key)
         if name not in self._view:
             self.seen.update((name, os.fsencode(name)))
             if not _ours(caller) and not bound.is_bound(name):
@@ -234,10 +244,12 @@ class Reading:
 
     def set(self, environ: Any, key: Any, value: Any) -> None:
         name = _name(key)
-        if name is None or name not in self._view or not isinstance(value, (str, bytes)):
+        if name is None or name not in self._masked or not isinstance(value, (str, bytes)):
             _setitem(environ, key, value)
             if name is not None:
                 self.seen.update((name, os.fsencode(name)))
+                self._new.discard(name)
+                self._view.pop(name, None)
             return
         text = os.fsdecode(value)
         here = self._here(name, text) or ""
@@ -246,6 +258,8 @@ class Reading:
 
     def delete(self, environ: Any, key: Any) -> None:
         name = _name(key)
+        if name in self._new and current() is not None:
+            raise KeyError(key)
         if name is None or name not in self._view:
             _delitem(environ, key)
             return
@@ -259,21 +273,21 @@ class Reading:
     def names(self, environ: Any) -> Iterator[Any]:
         found = list(_iter(environ))
         caller = _caller()
-        if self._names is None or current() is None or caller is None:
+        if self._names is None or current() is None or caller is None or _ours(caller):
             return iter(found)
+        shown = [name for name in found if os.fsdecode(name) not in self._new]
         if not sites.users(caller.f_code.co_filename):
-            return iter(found)
+            return iter(shown)
         known = set(self._names)
-        shown = [name for name in found if os.fsdecode(name) in known or not bound.is_bound(os.fsdecode(name))]
         there = {os.fsdecode(name) for name in found}
+        shown = [name for name in shown if os.fsdecode(name) in known or not bound.is_bound(os.fsdecode(name))]
         gone = [name for name in self._names if name not in there and self._view.get(name) is not None]
-        text = not found or isinstance(found[0], str)
-        shown += [name if text else os.fsencode(name) for name in gone]
+        shown += gone if environ is os.environ else map(os.fsencode, gone)
         place = {name: number for number, name in enumerate(self._names)}
         return iter(sorted(shown, key=lambda name: place.get(os.fsdecode(name), len(place))))
 
     def seen_by_program(self, variables: dict[str, str]) -> dict[str, str]:
-        seen: dict[str, str | None] = {**variables, **self._view}
+        seen: dict[str, str | None] = {**variables, **self._view, **dict.fromkeys(self._new)}
         return {name: value for name, value in seen.items() if value is not None}
 
     def for_children(self, env: dict[Any, Any]) -> None:

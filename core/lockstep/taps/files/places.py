@@ -13,11 +13,8 @@ import sysconfig
 from collections.abc import Sequence
 from typing import Any
 
-# Directories of installed packages, and of what tools make from sources.
-_TOOLS = frozenset({
-    "site-packages", "dist-packages", "__pycache__", ".venv", ".lockstep", ".mypy_cache", ".ruff_cache",
-    ".pytest_cache",
-})  # fmt: skip
+# Directories of installed packages, and of what is made from sources.
+_TOOLS = frozenset({"site-packages", "dist-packages", "__pycache__", ".venv", ".lockstep"})
 _MEETING = re.compile(r"lockstep-\d+-[0-9a-f]{12}")  # `launch.meeting`
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/run/")
 _KNOWN = 10_000  # paths
