@@ -48,6 +48,10 @@ class Hiding:
         """More is known to be secret than before."""
         self._clean = set()
         self._clean_pairs = set()
+        self.forget_last()
+
+    def forget_last(self) -> None:
+        """The next text is scanned, also if it is the last one again."""
         self._last = (b"", b"")
 
     def value(self, value: Value, says: Says = Says.NOTHING, name: str = "") -> Value:
@@ -187,7 +191,10 @@ class Hiding:
 
     def _pair(self, item: Value, says: Says) -> Value:
         if type(item) is list and len(item) == 2 and type(item[0]) is str:
-            hidden = self.value(item[1], self.judge.says(item[0]), item[0])
+            said = self.judge.says(item[0])
+            if not said and type(item[1]) is str and (len(item[1]) < _SHORT or item[1] in self._clean):
+                return item
+            hidden = self.value(item[1], said, item[0])
             return item if hidden is item[1] else [item[0], hidden]
         return self.value(item, says)
 

@@ -96,6 +96,8 @@ class Judge:
         self._hide = {joined(name) for name in rules.hide}
         self._keep = {joined(name) for name in rules.keep}
         self._judged: dict[str, Says] = {}
+        self._heard: dict[bytes, tuple[Says, str]] = {}
+        self.harmless: set[bytes] = set()  # names heard in texts that say nothing
         # What to look for in lower-case text: every name that says something has one of these in it.
         self.stems = (*STEMS, *(name.lower().encode() for name in rules.hide))
 
@@ -106,6 +108,19 @@ class Judge:
             found = self._own(name, _field)
             if len(self._judged) < 4096 and len(name) < 200:
                 self._judged[name] = found
+        return found
+
+    def heard(self, name: bytes) -> tuple[Says, str]:
+        """The same for a name as it stands in a text, with its last part: of `config.api_key` that is `api_key`."""
+        found = self._heard.get(name)
+        if found is None:
+            whole = name.decode("ascii", "replace").strip(".-")
+            last = whole.rpartition(".")[2]
+            found = self.says(whole) or self.says(last), last
+            if len(self._heard) < 4096:
+                self._heard[name] = found
+                if found[0] is Says.NOTHING:
+                    self.harmless.add(name)
         return found
 
     def variable(self, name: str) -> bool:

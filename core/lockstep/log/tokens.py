@@ -86,18 +86,16 @@ _BEHIND = {
     start: [(kind, re.compile(pattern.encode())) for kind, starts, pattern in _TABLE if start.decode() in starts]
     for start in (b"SG.", b"ya29.", b"hvs.", b"hvb.")
 }
+_IN_TOKENS = _ALPHABET + b"."
+_STARTS: dict[bytes, list[bytes]] = {}
+for _, _starts, _ in _TABLE:
+    for _start in _starts:
+        if len(_start) >= _FIRST:
+            _STARTS.setdefault(_start[:_FIRST].encode(), []).append(_start.encode())
 _BACKSLASH, _PERCENT, _COLON, _DOT = b"\\%:."
 _BEFORE = frozenset((_BACKSLASH, _PERCENT, _COLON, _DOT))
 _TELEGRAM = re.compile(rb"(?<![0-9])" + next(p for k, _, p in _TABLE if k == "telegram-token").encode())
 _DISCORD = re.compile(next(p for k, _, p in _TABLE if k == "discord-token").encode())
-
-# For a text that is cut off: what may be the beginning of one, from two characters after the literal on.
-_BEGUN = re.compile(
-    rb"(?<![A-Za-z0-9])(?:"
-    + b"|".join(re.escape(start.encode()) for _, starts, _ in _TABLE for start in starts if len(start) > 2)
-    + rb")[A-Za-z0-9_.-]{2,}\Z"
-)
-_TAIL = 400
 
 
 def find(data: bytes) -> Iterator[tuple[int, int, str]]:
@@ -153,6 +151,11 @@ def _behind(data: bytes, at: int, end: int, before: int) -> tuple[int, int, str]
 
 
 def begun(data: bytes) -> int | None:
-    """Where a token begins that the end of this text may have cut off; None if there is none."""
-    found = _BEGUN.search(data, max(0, len(data) - _TAIL))
-    return found.start() if found is not None else None
+    """Where a token begins that the end of this text may have cut off, told by its literal beginning and two
+    characters more; None if there is none."""
+    start = len(data.rstrip(_IN_TOKENS))
+    tail = data[start : start + 40]
+    starts = _STARTS.get(tail[:_FIRST])
+    if starts is not None and any(tail.startswith(each) and len(tail) >= len(each) + 2 for each in starts):
+        return start
+    return None

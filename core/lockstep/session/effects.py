@@ -123,7 +123,7 @@ class LiveCall:
         "_ended",
         "_handed",
         "_kind",
-        "_outcome",
+        "_outcomes",
         "_parent",
         "_serial",
         "lane",
@@ -143,7 +143,7 @@ class LiveCall:
         self._parent = parent
         self._ended = False
         self._handed: Handed | None = None
-        self._outcome: Outcome | None = None
+        self._outcomes: dict[str, Outcome] = {}
         ticks = here()
         self._serial = ticks.serial if ticks is not None else 0
 
@@ -191,7 +191,7 @@ class LiveCall:
         session = self.session
         pos, tick = session.position(), self._tick() if lane is None else -1
         try:
-            value = self._hide(value)
+            value = self._hide(value, channel)
             if self._handed is not None:
                 self._handed.add(value)
             name = (lane or self.lane).name
@@ -227,13 +227,13 @@ class LiveCall:
     async def atake(self) -> Piece:
         return self.take()
 
-    def _hide(self, value: Value) -> Value:
-        """A piece of the outcome with its secrets hidden; bytes are pieces of one text."""
-        outcome = self._outcome
+    def _hide(self, value: Value, channel: str) -> Value:
+        """A piece of the outcome with its secrets hidden; the bytes of a channel are pieces of one text."""
+        outcome = self._outcomes.get(channel)
         if outcome is None:
             if type(value) is not bytes and type(value) is not dict:
                 return self.session.secrets.hide(value)  # type: ignore[no-any-return]
-            outcome = self._outcome = Outcome(self.session.secrets)
+            outcome = self._outcomes[channel] = Outcome(self.session.secrets)
         return outcome.hide(value)
 
     def _tick(self) -> int:
@@ -282,10 +282,10 @@ class ServedCall:
         """Name and request with their secrets hidden, and the match key: as the recorded call's at this place,
         where only its secrets have other values now."""
         session = self.session
-        *hidden, digest = session.secrets.asked(self.kind, name, request, key)
+        hidden = session.secrets.asked(self.kind, name, request, key)
         effects, cursor = self.lane.state.effects, self.lane.state.cursor
         begin = effects[cursor].begin if cursor < len(effects) else None
-        if begin is not None and begin.kind is Kind.BEGIN and begin.key != digest:
+        if begin is not None and begin.kind is Kind.BEGIN and begin.key != hidden[2]:
             recorded = session.tape.request(effects[cursor]).get("request")
             laid = Following(session.secrets)
             laid.lay([begin.name, recorded], [name, request])
@@ -293,8 +293,8 @@ class ServedCall:
             again = session.secrets.key(self.kind, followed[0], followed[2])
             if again == begin.key:
                 laid.accept()
-                hidden, digest = followed, again
-        return hidden[0], hidden[1], digest
+                return followed[0], followed[1], again
+        return hidden  # type: ignore[no-any-return]
 
     def inside(self) -> _Within:
         return _Within(None)

@@ -61,6 +61,9 @@ class Pieces:
         return b"".join(pieces)
 
     def _keep(self, whole: bytes) -> None:
+        if self._begun is None and whole.endswith(b"\n\n"):
+            self._before = b""  # no name is apart from its value by an empty line
+            return
         least = len(whole) - _CONTEXT
         if self._begun is not None:
             least = max(self._begun[0] - _CONTEXT, len(whole) - _MOST)

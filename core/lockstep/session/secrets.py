@@ -77,12 +77,11 @@ class Secrets:
         return hiding.revealed(value, self._reveal_text)
 
     def asked(self, kind: str, name: str, request: Value, key: Value) -> tuple[str, Value, bytes]:
-        """Name and request of a call with their secrets hidden, and its match key."""
-        told: list[Value] = [name, request, key]
-        hidden: Any = self.hide(told)
-        if hidden is told:  # there is no placeholder in it, and most calls have none
-            return name, request, canonical.key(kind, name, key)
-        return hidden[0], hidden[1], self.key(kind, hidden[0], hidden[2])
+        """A call with its secrets hidden: name, request and match key."""
+        told: Any = self.hide([name, request, key])
+        if told[0] is name and told[2] is key:
+            return name, told[1], canonical.key(kind, name, key)
+        return told[0], told[1], self.key(kind, told[0], told[2])
 
     def key(self, kind: str, name: str, hidden: Value) -> bytes:
         """The match key of a call with its secrets hidden. How a secret is written there (in a URL, in JSON) does
