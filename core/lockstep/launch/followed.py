@@ -85,8 +85,12 @@ class Followed:
         session.meeting = self.settings.meeting
         if self.settings.mode == "replay":
             session.on_stop = self.stopped
+            vars(session)["wanted"] = self._wanted
             if session.stopped:
                 self.stopped()
+
+    def _wanted(self) -> bool:
+        return meeting.wanted(self.settings.meeting, self.settings.lane)
 
     def _wrap(self) -> None:
         from lockstep.session import forks
@@ -269,6 +273,7 @@ class Followed:
         board = session.board() if session is not None else None
         if other is None or board is None or other.state != meeting.RECORDED:
             return
+        meeting.want(self.settings.meeting, other.lane)
         quiet, progress = 0.0, -1
         while quiet < STILL and not session.stopped:
             if meeting.reported(self.settings.meeting, other.lane):

@@ -4,6 +4,7 @@
     claim-…     one a lane, made by the process that is recorded or replayed as that lane (O_EXCL): its pid
     run         the name that the run got in the store
     report-…    one a followed process: its `Report`, msgspec JSON, whole or absent
+    wanted-…    one a process that another waits for before it kills it
     board       memory that the followed processes share, see `session.board`
     superseded  the run of an image that gave way to the next one, see `launch.followed`
     trouble     why the first process could not be recorded or replayed, as "code message"
@@ -115,6 +116,15 @@ def reports(path: str) -> list[bytes]:
     """All reports."""
     names = sorted(os.listdir(path)) if os.path.isdir(path) else []
     return [read(path, name) for name in names if name.startswith("report-") and "." not in name]
+
+
+def want(path: str, lane: str) -> None:
+    """Says that somebody waits for the process of this lane to come to the cut of its recording."""
+    put(path, os.path.basename(_of("wanted", path, lane)), b"")
+
+
+def wanted(path: str, lane: str) -> bool:
+    return os.path.exists(_of("wanted", path, lane))
 
 
 def _of(what: str, path: str, lane: str) -> str:

@@ -25,7 +25,8 @@ _installed = False
 # Without a lane it belongs to an effect; with one but no session, it should have been followed.
 on_fork: Callable[[Any, Any, Lane | None], None] | None = None
 
-_forking: dict[int, Lane | None] = {}  # thread that forks -> lane of its child, None where that is not followed
+# By thread that forks: the lane of its child, None where that is not followed; and how to undo INSIDE.
+_forking: dict[int, tuple[Lane | None, Any]] = {}
 
 
 def install() -> None:
@@ -40,13 +41,14 @@ def _before() -> None:
     session: Any = current.session
     if session is None:
         return
-    me = get_ident()
-    _forking[me] = None
-    if lanes.inside() is None:
+    lane = None
+    if strand.process is not None or lanes.inside() is None:
         try:
-            _forking[me] = _name(session)
+            lane = _name(session)
         except Exception as error:
             session.fault("fork", error)
+    # What others do around a fork is not the program's: threading makes itself a new lock in the child.
+    _forking[get_ident()] = lane, lanes.INSIDE.set(lanes.INSIDE.get() or True)
     session.before_fork()
 
 
@@ -54,6 +56,8 @@ def _name(session: Any) -> Lane:
     parent = lanes.lane()
     given: Lane | None = strand.process
     lane = parent.child("fork", strand=True) if given is None else given
+    if strand.feeding is not None:
+        return lane
     number = parent.ordinal("fork")
     if session.recording:
         session.cause(parent, "fork", number)
@@ -69,18 +73,25 @@ def _name(session: Any) -> Lane:
 
 def _parent() -> None:
     session: Any = current.session
+    _over()
     if session is not None:
-        _forking.pop(get_ident(), None)
         session.after_in_parent()
+
+
+def _over() -> Lane | None:
+    lane, token = _forking.pop(get_ident(), (None, None))
+    if token is not None:
+        lanes.leave(token)
+    return lane
 
 
 def _child() -> None:
     before: Any = current.session
-    lane = _forking.pop(get_ident(), None)
+    lane = _over()
     _forking.clear()
     if before is None:
         return
-    strand.process = None
+    strand.process = strand.feeding = None
     reads.forget()
     before.after_in_child()
     session: Any = None

@@ -156,6 +156,10 @@ class Recording(Session):
         """Waits until everything recorded so far is acknowledged by the store."""
         return self.writer.flush(timeout)
 
+    def nudge(self) -> None:
+        """A read has been made that others wait for: it is stored soon, whatever this process does next."""
+        self.writer.nudge()
+
     def settle(self, lane: Lane) -> None:
         """This lane is about to tell another process something, which may kill this one for it: what led to it
         is stored first. Costs nothing where nothing came from outside since the last time."""

@@ -47,6 +47,7 @@ class Replaying(Session):
         self.interrupted = tape.interrupted
         self.gate = Gate(tape.slots, speed)
         self.printer: Callable[[str, Value], None] | None = None
+        self.wanted: Callable[[], bool] | None = None  # whether another process waits for this one to come to its cut
         self._first: Difference | None = None
         self._when = 0  # when that was found
         self._elsewhere = False  # another process of the run is not the recorded one

@@ -127,7 +127,9 @@ class Standstill:
                 others = board.progress
             quiet = 0.0 if busy else quiet + _LOOK
             head = gate.head()
-            if session.interrupted and quiet >= _PAST_CUT and (head is None or (board is not None and board.cuts)):
+            if session.interrupted and head is None and session.wanted is not None and session.wanted():
+                session.cut()  # it is about to be killed, as it was then
+            elif session.interrupted and quiet >= _PAST_CUT and (head is None or (board is not None and board.cuts)):
                 # All that was recorded has happened, and everybody waits; or for a process that was cut before it
                 # had stored what this one had of it.
                 session.cut()

@@ -39,6 +39,7 @@ LINGER = 0.003  # seconds in which more events may join a commit
 BATCH = 512
 EASE = 4  # part of the bound that may be taken before a source that can wait has to
 PATIENCE = 10.0  # seconds that such a source is kept waiting
+SOON = 0.005  # seconds
 STALL = 0.25  # seconds a full queue may hold up the program, once
 RETRY = 0.2  # seconds between attempts on a store that cannot be written
 FORK_WAIT = 2.0
@@ -122,6 +123,7 @@ class Writer:
             _thread.RLock()
         )  # re-entrant: the collector may run a finalizer that records; of _held, and of marks that are called back
         self._given = self._written = 0  # events put, and durable; about, since several threads count the former
+        self._soon = False  # our thread will look for what belongs to every commit, if nobody wakes it before
         self._pending = 0  # of _held, handed to the appender
         self._draining = _allocate()  # one thread drains where ours is gone
         self._urgent = _allocate()  # free: what has queued is wanted now
@@ -157,6 +159,14 @@ class Writer:
             self._put_weighed(event)
             if queued == MANY:
                 self._hurry()
+
+    def nudge(self) -> None:
+        """Has what belongs to every commit stored within a few ms, as after an event."""
+        if not self._soon and not self._ended:
+            self._soon = True
+            if self._paused:
+                self._resume()
+            self._queue.put(None)
 
     @property
     def behind(self) -> bool:
@@ -300,8 +310,11 @@ class Writer:
         """Deals with what has queued, up to a mark. False: nothing more to do here."""
         events, mark = self._gather(block)
         if self.collect is not None:
+            self._soon = False
             try:
-                events += self.collect()
+                found = self.collect()
+                self._soon = bool(found)
+                events += found
             except Exception as error:
                 self._tell("collecting reads", error)
         self._write(events)
@@ -321,7 +334,7 @@ class Writer:
         events: list[Event] = []
         try:
             # While some wait for another attempt, new ones are waited for only until that is due.
-            item = self._queue.get(block, RETRY if self._failing else None)
+            item = self._queue.get(block, RETRY if self._failing else SOON if self._soon else None)
             if block and type(item) is not _Mark:
                 self._urgent.acquire(timeout=LINGER)
             while True:
@@ -330,7 +343,8 @@ class Writer:
                 if type(item) is tuple:
                     item, weight = item
                     self._pending += weight
-                events.append(item)
+                if item is not None:
+                    events.append(item)
                 if len(events) >= BATCH:
                     break
                 item = self._queue.get_nowait()

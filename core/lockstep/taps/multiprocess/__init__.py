@@ -20,7 +20,7 @@ from lockstep.log.model import Value
 from lockstep.session import current, lanes
 from lockstep.session.lanes import Lane, strand
 from lockstep.taps.imports import when_imported
-from lockstep.taps.multiprocess import order, waits
+from lockstep.taps.multiprocess import order, pools, waits
 
 _KEY = "lockstep_lane"  # in the data that a child is sent; Python ignores what it does not know
 
@@ -39,6 +39,8 @@ def install() -> None:
     when_imported("multiprocessing.synchronize", order.install_semaphores)
     when_imported("multiprocessing.connection", order.install_connections)
     when_imported("multiprocessing.connection", waits.install_connections)
+    when_imported("multiprocessing.pool", pools.install)
+    when_imported("multiprocessing.queues", order.install_queues)
     when_imported("multiprocessing.popen_fork", waits.install_popen)
     when_imported("multiprocessing.popen_forkserver", waits.install_popen)
 
@@ -96,10 +98,12 @@ def _active_children(module: Any) -> list[Any]:
 
 def _lane(session: Any, process: Any) -> Lane | None:
     """The lane of a process that is about to be started; None inside an effect."""
-    if lanes.inside() is not None:
+    if strand.feeding is None and lanes.inside() is not None:
         return None
     target = getattr(process, "_target", None)
-    lane = lanes.lane().child(lanes.name_of(target) if target is not None else type(process).__name__, strand=True)
+    lane = (strand.feeding or lanes.lane()).child(
+        lanes.name_of(target) if target is not None else type(process).__name__, strand=True
+    )
     if not session.recording and lane.name not in session.tape.strands and not session.interrupted:
         session.never_began(lane.name)
         session.raise_latched()

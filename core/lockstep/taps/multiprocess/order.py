@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import deque
 from types import ModuleType
 from typing import Any
 
 from lockstep.session import lanes, reads
 from lockstep.session.board import Board
 from lockstep.session.gate import Stopped
+from lockstep.session.lanes import Lane, strand
 
 SEMAPHORE = reads.ORDER + "Lock"
 SENT = reads.ORDER + "Connection.send"
@@ -41,6 +43,8 @@ def install_semaphores(module: ModuleType) -> None:
         if key is not None:
             self.acquire = functools.partial(_acquire, real, key, real.kind == recursive)
 
+    if hasattr(module.Semaphore, "get_value"):
+        module.Semaphore.get_value = _told(module.Semaphore.get_value, "Semaphore")
     semaphore.__init__ = __init__
     semaphore._make_methods = methods_
     semaphore.__enter__ = lambda self: self.acquire()
@@ -49,7 +53,7 @@ def install_semaphores(module: ModuleType) -> None:
 
 def _acquire(real: Any, key: str, recursive: bool, block: bool = True, timeout: float | None = None) -> bool:
     """Acquire the semaphore/lock."""
-    lane = lanes.current()
+    lane = strand.feeding or lanes.current()
     if lane is None or (recursive and real._is_mine()):
         return bool(real.acquire(block, timeout))
     session = lane.session
@@ -66,6 +70,7 @@ def _acquire(real: Any, key: str, recursive: bool, block: bool = True, timeout: 
             with board.locked(place):
                 number = board.next(place)
         reads.read(lane, SEMAPHORE, lambda: number)
+        session.nudge()
         return got
     number = reads.read(lane, SEMAPHORE, lambda: _LIVE)
     if number == _LIVE:
@@ -89,13 +94,28 @@ def _turn(session: Any, board: Board, place: int, number: int) -> None:
         session.raise_latched()
 
 
+def _told(look: Any, name: str) -> Any:
+    """A look at how many are in there: recorded, and served whatever is there now."""
+    source = f"{reads.ORDER}{name}.{look.__name__}"
+
+    @functools.wraps(look)
+    def told(self: Any) -> Any:
+        lane = strand.feeding or lanes.current()
+        if lane is None:
+            return look(self)
+        found = reads.read(lane, source, lambda: int(look(self)))
+        return bool(found) if name == "Queue" and look.__name__ == "full" else found
+
+    return told
+
+
 def install_connections(module: ModuleType) -> None:
     connection: Any = module.Connection
     write = connection._send_bytes
 
     @functools.wraps(write)
     def _send_bytes(self: Any, buf: Any) -> Any:
-        lane = lanes.current()
+        lane = strand.feeding or lanes.current()
         board = lane.session.board() if lane is not None else None
         if lane is None or board is None:
             return write(self, buf)
@@ -110,6 +130,7 @@ def install_connections(module: ModuleType) -> None:
                 sent = write(self, buf)
                 number = board.next(place)
             reads.read(lane, SENT, lambda: number)
+            session.nudge()
             return sent
         number = reads.read(lane, SENT, lambda: _LIVE)
         if number == _LIVE:
@@ -131,3 +152,33 @@ def install_connections(module: ModuleType) -> None:
             return read(self, *args, **kwargs)
 
     connection._send_bytes, connection._recv_bytes = _send_bytes, _recv_bytes
+
+
+def install_queues(module: ModuleType) -> None:
+    """A queue's own thread takes messages out of a buffer without its lock: when, is a race that nothing depends
+    on. Who puts them there is ordered by that lock, and what the thread sends by their order."""
+    queue: Any = module.Queue
+    begin, feed = queue._start_thread, queue._feed
+
+    @functools.wraps(begin)
+    def _start_thread(self: Any) -> Any:
+        lane = lanes.current()
+        self._buffer = _Buffer(lane.child("_feed", strand=False)) if lane is not None else self._buffer
+        return lanes.ours(begin)(self)
+
+    @functools.wraps(feed)
+    def _feed(buffer: Any, *args: Any, **kwargs: Any) -> Any:
+        strand.feeding = getattr(buffer, "lane", None)
+        return feed(buffer, *args, **kwargs)
+
+    for name in ("full", "qsize"):
+        setattr(queue, name, _told(getattr(queue, name), "Queue"))
+    queue._start_thread, queue._feed = _start_thread, staticmethod(_feed)
+
+
+class _Buffer(deque[Any]):
+    """What waits to be sent, with the lane that it is sent in."""
+
+    def __init__(self, lane: Lane) -> None:
+        super().__init__()
+        self.lane = lane
