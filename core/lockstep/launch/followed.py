@@ -35,8 +35,10 @@ GRACE_OF_CHILD = 0.5
 LAST = 2.0
 # Seconds that a child which has come to the cut of its recording waits to be killed as it was then.
 LINGER = 0.5
+# Seconds after which what another process has done is stored.
+STORED = 0.012
 # Seconds in which no process of a replay moves before one is signalled that is not at its end, and between looks.
-STILL, LOOK = 1.0, 0.005
+STILL, LOOK = 3.0, 0.005
 
 
 class Followed:
@@ -261,19 +263,22 @@ class Followed:
         if pid == self.pid == os.getpid():
             if _deadly(number):
                 self._dies()
-        elif self.settings.mode == "replay" and number:
+        elif number:
             self._let_come(pid)
         _kill(pid, number)
 
     def _let_come(self, pid: int) -> None:
-        """Replay: before another process of the run gets a signal it does all that it did before in the recording:
-        until it has reported, or nothing moves any more."""
+        """Before another process of the run gets a signal. Recording: what it did is stored. Replay: it does all
+        that it had done then, until it has reported, or nothing moves any more."""
         session: Any = self.session
         other = next((each for each in reversed(meeting.heard(self.settings.meeting)) if each.pid == pid), None)
-        board = session.board() if session is not None else None
-        if other is None or board is None or other.state != meeting.RECORDED:
+        if session is None or other is None or other.state != meeting.RECORDED:
+            return
+        if self.settings.mode == "record":
+            _sleep(STORED)
             return
         meeting.want(self.settings.meeting, other.lane)
+        board = session.board()
         quiet, progress = 0.0, -1
         while quiet < STILL and not session.stopped:
             if meeting.reported(self.settings.meeting, other.lane):

@@ -22,7 +22,7 @@ def merge(reports: Sequence[Report]) -> Report | None:
     return msgspec.structs.replace(
         first,
         identical=all(report.identical for report in reports),
-        cut=any(report.cut for report in reports) and not any(report.stopped for report in reports),
+        cut=first.cut and not any(report.stopped for report in reports),
         difference=found.difference if found is not None else None,
         process=found.process if found is not None else first.process,
         steps=sum(report.steps for report in reports),

@@ -56,7 +56,7 @@ def _name(session: Any) -> Lane:
     parent = lanes.lane()
     given: Lane | None = strand.process
     lane = parent.child("fork", strand=True) if given is None else given
-    if strand.feeding is not None:
+    if strand.naming is not None:
         return lane
     number = parent.ordinal("fork")
     if session.recording:
@@ -91,7 +91,7 @@ def _child() -> None:
     _forking.clear()
     if before is None:
         return
-    strand.process = strand.feeding = None
+    strand.process = strand.feeding = strand.naming = None
     reads.forget()
     before.after_in_child()
     session: Any = None

@@ -102,13 +102,14 @@ class Sent:
 class _Strand(threading.local):
     """What the hooks know of this OS thread. `item` (a work item's lane) outranks the context. `process`: the
     lane of a process that it is about to start. `feeding`: of a thread that belongs to a library and hands the
-    program's messages to other processes, in their order."""
+    program's messages to other processes, in their order; `naming`: of one that starts processes for it."""
 
     item: Lane | None = None
     lane: Lane | None = None
     inside: Any = None
     process: Lane | None = None
     feeding: Lane | None = None
+    naming: Lane | None = None
 
 
 strand = _Strand()

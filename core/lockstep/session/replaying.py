@@ -62,7 +62,6 @@ class Replaying(Session):
         super().__init__(run, process, seed, secrets)
         self.gate.claims = claims.of(self, tape.turns)
         self.gate.on_wait = self.standstill.check
-        self.standstill.start()
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
         lane = super().new_lane(name, parent, strand)
@@ -179,6 +178,11 @@ class Replaying(Session):
         if lane.strand.name in self._open:
             self._rest()
         return False
+
+    def at_cut(self) -> NoReturn:
+        """This strand waited here for another process when the recording was cut: it waits until it is again."""
+        self.gate.wait_stop()
+        self.raise_latched()
 
     def _rest(self) -> NoReturn:
         # As in the recording, this strand gets no further before the end of the program.
@@ -389,10 +393,12 @@ class Replaying(Session):
         if not (isinstance(recorded, dict) and "result" in recorded):
             end.pop("result", None)  # nobody knows what the recorded one would have been
         end = recorded if recorded is not None and self.secrets.same(recorded, end) else self.secrets.hide(end)
-        digest = engine.digest(self.sums(self._open), canonical.digest(end)) if not self._cut else self._digest_of_cut()
+        digest = engine.digest(self.sums(self._open), canonical.digest(end))
         if self._first is None and not self._cut:
             site = sites.of_exception(error) if error is not None else ""
             self._first = self._compare(end, digest, site)
+        if self._cut:
+            digest = self._digest_of_cut()
         for source, detail in self.recorded_notes():
             # What was live then was answered by nobody now, even if nothing shows it.
             if (source, detail) not in self.notes and self._first is None:

@@ -155,6 +155,7 @@ def fork(before: Session, process: str) -> Session | None:
     session.took_over(before)
     session.printer = before.printer
     current.session = session
+    session.standstill.start()
     taps.forked(session)
     if before.stopped:
         session.leave()  # the fork itself was the difference, or came after it
@@ -264,6 +265,7 @@ def _serve(session: Replaying) -> None:
     from lockstep import taps
 
     current.session = session
+    session.standstill.start()
     facts = session.secrets.reveal(_started(session).get("facts"))
     taps.start(session, facts if isinstance(facts, dict) else {})
 

@@ -17,10 +17,13 @@ from typing import Any
 from lockstep.log import untapped
 from lockstep.log.model import Kind
 from lockstep.session import current, findings
+from lockstep.session.board import Board
+from lockstep.session.tape import Slot
 
 _sleep = time.sleep  # before the taps
 _LOOSEN = 5.0  # seconds without progress after which the order of locks is given up
 _PAST_CUT = 1.0  # seconds without progress after which an interrupted run has come to its cut
+_TOGETHER = 4.0  # the same for one of several processes, which may wait for one that is only being started
 _LOOK = 0.25  # seconds between two looks
 _BUSY = 0.0125  # seconds of processor time between two looks that are progress: a strand computes
 
@@ -105,6 +108,16 @@ class Standstill:
         finally:
             self._watching = False
 
+    def _is_cut(self, head: Slot | None, quiet: float, board: Board | None) -> bool:
+        """Whether an interrupted recording goes no further: all of it has happened, and everybody waits; or they
+        wait for a process that was cut before it had stored what this one had of it."""
+        session = self._session
+        if head is None and session.wanted is not None and session.wanted():
+            return True  # it is about to be killed, as it was then
+        together = len(session.processes) > 1
+        stuck = head is None or (board is not None and board.cuts > 0)
+        return stuck and quiet >= (_TOGETHER if together else _PAST_CUT)
+
     def _look_after(self) -> None:
         session, gate = self._session, self._session.gate
         quiet, last, others = 0.0, (-1, 0.0), 0
@@ -127,11 +140,7 @@ class Standstill:
                 others = board.progress
             quiet = 0.0 if busy else quiet + _LOOK
             head = gate.head()
-            if session.interrupted and head is None and session.wanted is not None and session.wanted():
-                session.cut()  # it is about to be killed, as it was then
-            elif session.interrupted and quiet >= _PAST_CUT and (head is None or (board is not None and board.cuts)):
-                # All that was recorded has happened, and everybody waits; or for a process that was cut before it
-                # had stored what this one had of it.
+            if session.interrupted and self._is_cut(head, quiet, board):
                 session.cut()
             elif quiet >= min(_LOOSEN, self.deadline / 2) and not self.unordered:
                 self._loosen()

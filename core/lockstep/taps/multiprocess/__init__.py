@@ -35,6 +35,7 @@ def install() -> None:
     when_imported("multiprocessing.process", _process)
     when_imported("multiprocessing.spawn", _spawn)
     when_imported("multiprocessing.resource_tracker", _tracker)
+    when_imported("multiprocessing.util", _util)
     when_imported("multiprocessing.forkserver", _forkserver)
     when_imported("multiprocessing.synchronize", order.install_semaphores)
     when_imported("multiprocessing.connection", order.install_connections)
@@ -98,10 +99,10 @@ def _active_children(module: Any) -> list[Any]:
 
 def _lane(session: Any, process: Any) -> Lane | None:
     """The lane of a process that is about to be started; None inside an effect."""
-    if strand.feeding is None and lanes.inside() is not None:
+    if strand.naming is None and lanes.inside() is not None:
         return None
     target = getattr(process, "_target", None)
-    lane = (strand.feeding or lanes.lane()).child(
+    lane = (strand.naming or lanes.lane()).child(
         lanes.name_of(target) if target is not None else type(process).__name__, strand=True
     )
     if not session.recording and lane.name not in session.tape.strands and not session.interrupted:
@@ -127,6 +128,14 @@ def _spawn(module: ModuleType) -> None:
 
     prepare_.__name__, prepare_.__doc__ = "prepare", prepare.__doc__
     module.__dict__.update(get_preparation_data=get_preparation_data, prepare=prepare_)
+
+
+def _util(module: ModuleType) -> None:
+    # Where it keeps its sockets is no file of the program's.
+    for name in ("get_temp_dir", "_remove_temp_dir"):
+        original = getattr(module, name, None)
+        if original is not None:
+            module.__dict__[name] = lanes.ours(original)
 
 
 def _tracker(module: ModuleType) -> None:

@@ -13,7 +13,7 @@ from collections import deque
 from types import ModuleType
 from typing import Any
 
-from lockstep.session import lanes, reads
+from lockstep.session import current, lanes, reads
 from lockstep.session.board import Board
 from lockstep.session.gate import Stopped
 from lockstep.session.lanes import Lane, strand
@@ -22,6 +22,7 @@ SEMAPHORE = reads.ORDER + "Lock"
 SENT = reads.ORDER + "Connection.send"
 _MISSED = 0  # in place of a number: the semaphore was not to be had
 _LIVE = -1  # past the end of an interrupted recording
+_LOOK = 0.25  # seconds
 
 
 def install_semaphores(module: ModuleType) -> None:
@@ -55,7 +56,7 @@ def _acquire(real: Any, key: str, recursive: bool, block: bool = True, timeout: 
     """Acquire the semaphore/lock."""
     lane = strand.feeding or lanes.current()
     if lane is None or (recursive and real._is_mine()):
-        return bool(real.acquire(block, timeout))
+        return _unordered(real, block, timeout)
     session = lane.session
     board = session.board()
     place = board.place(key) if board is not None else None
@@ -74,16 +75,32 @@ def _acquire(real: Any, key: str, recursive: bool, block: bool = True, timeout: 
         return got
     number = reads.read(lane, SEMAPHORE, lambda: _LIVE)
     if number == _LIVE:
+        if block and timeout is None:
+            session.at_cut()
         return bool(real.acquire(block, timeout))
     if number == _MISSED:
         return False
     _turn(session, board, place, number)
-    with session.standstill.blocking():
-        while not real.acquire(True, 0.25):
-            if session.stopped:
-                session.raise_latched()
+    _take(session, real)
     board.passed(place, number)
     return True
+
+
+def _unordered(real: Any, block: bool, timeout: float | None) -> bool:
+    """For code that is not the program's, or that the recording does not tell of."""
+    session = current.session
+    if session is None or session.recording or not block or timeout is not None:
+        return bool(real.acquire(block, timeout))
+    _take(session, real)
+    return True
+
+
+def _take(session: Any, real: Any) -> None:
+    # Whoever has it may be stopped, and never give it back.
+    with session.standstill.blocking():
+        while not real.acquire(True, _LOOK):
+            if session.stopped:
+                session.raise_latched()
 
 
 def _turn(session: Any, board: Board, place: int, number: int) -> None:

@@ -22,9 +22,20 @@ def install(module: ModuleType) -> None:
     @functools.wraps(handle)
     def _handle_workers(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if current.session is not None and lanes.inside() is None:
-            strand.feeding = lanes.lane()  # workers that it starts are named in its order
+            strand.naming = lanes.lane()  # workers that it starts are named in its order
         return lanes.ours(handle)(cls, *args, **kwargs)
 
     pool._handle_workers = classmethod(_handle_workers)
-    pool._terminate_pool = classmethod(lanes.ours(pool._terminate_pool.__func__))
+    terminate = pool._terminate_pool.__func__
+
+    @functools.wraps(terminate)
+    def _terminate_pool(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        # It takes the lock that workers wait for, and puts in what ends them: who gets which is their order.
+        strand.feeding = lanes.current()
+        try:
+            return lanes.ours(terminate)(cls, *args, **kwargs)
+        finally:
+            strand.feeding = None
+
+    pool._terminate_pool = classmethod(_terminate_pool)
     pool.join = functools.wraps(pool.join)(lanes.ours(pool.join))

@@ -40,7 +40,7 @@ def install_connections(module: ModuleType) -> None:
         else:
             mask = reads.read(lane, READY, lambda: _LIVE)
             if mask == _LIVE:
-                return wait(objects, timeout)
+                return session.at_cut() if timeout is None else wait(objects, timeout)
             with session.standstill.blocking():
                 for number, each in enumerate(objects):
                     while mask >> number & 1 and not wait([each], _LOOK):
