@@ -1,6 +1,7 @@
 """Processes of asyncio: each callback runs where the recording ran it."""
 
 import asyncio
+import os
 import subprocess
 from typing import Any
 
@@ -80,6 +81,22 @@ def test_one_that_takes_too_long_is_killed_again(session: Any) -> None:
         return await process.wait()
 
     assert session.same(lambda: asyncio.run(main())) == -9
+
+
+def test_a_status_that_somebody_else_took_is_gone_again(session: Any) -> None:
+    """Before 3.13, asyncio does that to itself where it kills what has just ended."""
+
+    async def main() -> Any:
+        process = await asyncio.create_subprocess_exec("true")
+        pid = process.pid
+        await asyncio.to_thread(lambda: None)
+        try:
+            os.waitpid(pid, 0)
+            return await process.wait(), os.waitpid(pid, 0)
+        except ChildProcessError as error:
+            return repr(error)
+
+    assert "ChildProcessError" in session.same(lambda: asyncio.run(main()))
 
 
 def test_one_that_is_not_there_fails_in_the_same_way(session: Any) -> None:

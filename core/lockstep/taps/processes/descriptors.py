@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from lockstep.errors import Code
-from lockstep.session import current
+from lockstep.session import current, exceptions
 from lockstep.taps.host import pids
 from lockstep.taps.patches import stand_in
 from lockstep.taps.processes.pipes import Pipe, dry
@@ -128,11 +128,18 @@ def waitpid(_: object, pid: int, options: int, /) -> Any:
         return _waitpid(pid, options)
     number = process.number(_STATE)
     if process.live:
-        got, status = learn(process, options)
+        try:
+            got, status = learn(process, options)
+        except BaseException as error:
+            # Its status was taken already, by another way (asyncio before 3.13 does that to itself), or Ctrl-C.
+            process.cause(_STATE, number, exceptions.encode(error))
+            raise
         if got == 0 or not over(status):
             process.cause(_STATE, number, [got, status])
         return got, status
     found, body = process.cause(_STATE, number)
+    if isinstance(body, dict):
+        raise exceptions.revive(body, process.call)
     if found:
         got, status = body
         return pid if got else 0, status
