@@ -1,6 +1,8 @@
 """Processes started through `subprocess`: recorded by what they deliver, and served without running."""
 
 import os
+import select
+import selectors
 import signal
 import subprocess
 import threading
@@ -284,6 +286,35 @@ def test_reads_below_the_file_object_are_served_as_well(session: Any) -> None:
         return [*found, early == (process.pid, 0), process.wait()]
 
     assert session.same(program)[-2:] == [True, 0]
+
+
+@pytest.mark.parametrize("way", ["select", "selectors"])
+def test_a_wait_for_several_pipes_finds_what_it_found(session: Any, way: str) -> None:
+    def program() -> list[Any]:
+        command = f"sleep 0.05; {NOW}; sleep 0.05; {NOW} >&2"
+        process = subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        streams: dict[Any, str] = {process.stdout: "out", process.stderr: "err"}
+        seen: list[Any] = []
+        with selectors.DefaultSelector() as selector:
+            for stream in streams:
+                selector.register(stream, selectors.EVENT_READ)
+            while streams:
+                if way == "select":
+                    ready = select.select(list(streams), [], [], 0.02)[0]
+                else:
+                    ready = [key.fileobj for key, _ in selector.select(0.02)]
+                if not ready:
+                    seen.append("nothing")
+                for stream in ready:
+                    got = os.read(stream.fileno(), 100)
+                    seen.append((streams[stream], got))
+                    if not got:
+                        selector.unregister(stream)
+                        del streams[stream]
+                        stream.close()
+        return [*seen, process.wait()]
+
+    assert "nothing" in session.same(program)
 
 
 def test_threads_read_in_the_recorded_order(session: Any) -> None:

@@ -8,8 +8,8 @@ answers at those same seams. A Python child that was followed is started for rea
 it delivers is compared.
 
 The modules: `request` (what was asked), `process` (the effect: one that records, one that is served), `popen` (the
-seams of `subprocess`), `pipes` (those of file objects), `descriptors` (those of `os`), `loops` (those of asyncio),
-`shell` (`os.system`, `os.posix_spawn`).
+seams of `subprocess`), `pipes` (of file objects), `descriptors` (of `os`), `waiting` (of `select`), `loops` (of
+asyncio), `shell` (`os.system`, `os.posix_spawn`), `readiness` (what `communicate` is served), `stand_in`, `files`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ def install() -> None:
     _installed = True
     descriptors.install()
     shell.install()
+    when_imported("select", _waiting)
+    when_imported("selectors", _selectors)
     when_imported("subprocess", _popen)
     when_imported("asyncio.selector_events", _loops)
 
@@ -54,3 +56,15 @@ def _loops(module: Any) -> None:
     from lockstep.taps.processes import loops
 
     loops.install(module)
+
+
+def _waiting(module: Any) -> None:
+    from lockstep.taps.processes import waiting
+
+    waiting.install()
+
+
+def _selectors(module: Any) -> None:
+    from lockstep.taps.processes import waiting
+
+    waiting.install_selectors(module)

@@ -42,6 +42,11 @@ def know_as(process: Process, recorded: int) -> None:
     pids.stands_for(recorded, process.pid)
 
 
+def any_known() -> bool:
+    """Whether there are pipes that may be asked for."""
+    return bool(_pipes)
+
+
 def forget() -> None:
     """Everything is the system's again."""
     _pipes.clear()

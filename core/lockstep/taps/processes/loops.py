@@ -14,6 +14,7 @@ from lockstep.session import current, lanes
 from lockstep.taps.loops.handles import Ready
 from lockstep.taps.loops.seams import position
 from lockstep.taps.processes import descriptors
+from lockstep.taps.processes.waiting import LOOP
 
 _Base: Any = selector_events.BaseSelectorEventLoop
 _add_reader, _remove_reader = _Base._add_reader, _Base._remove_reader
@@ -88,6 +89,7 @@ def _add(self: Any, fd: Any, event: int, callback: Any, args: tuple[Any, ...]) -
 
 def _watch(loop: Any, fd: int, event: int, handle: Any) -> None:
     # As the loop's own methods do it, but with this handle.
+    vars(loop._selector)[LOOP] = True
     reading = event == selectors.EVENT_READ
     try:
         key = loop._selector.get_key(fd)

@@ -20,6 +20,7 @@ from lockstep.taps.processes import descriptors, files, pipes, readiness, reques
 from lockstep.taps.processes.pipes import LivePipe, ServedPipe
 from lockstep.taps.processes.process import KIND, STARTED, STDIN, Live, Served
 from lockstep.taps.processes.readiness import EXPIRED, choosing
+from lockstep.taps.processes.waiting import looking
 
 NOTE = "process output"
 _SLOT = "_lockstep_process"
@@ -251,7 +252,8 @@ def communicate(self: Any, input: Any, endtime: Any, orig_timeout: Any) -> Any:
     # One that expires does so while it waits for pipes (noted here) or for the end (`wait`'s).
     vars(self)["_lockstep_expires"] = process.number(EXPIRED)
     if process.live:
-        return _communicate(self, input, endtime, orig_timeout)
+        with looking():
+            return _communicate(self, input, endtime, orig_timeout)
     with choosing(self, process):
         return _communicate(self, input, None, orig_timeout)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from _thread import _local
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from lockstep.taps.processes import descriptors
+from lockstep.taps.processes.waiting import serving
 
 _module: Any = subprocess
 _real: Any = _module._PopenSelector
@@ -55,25 +55,16 @@ class Selector(_real):  # type: ignore[misc]
         return [(key, key.events)]
 
 
-class _Serving(_local):
-    """What this thread's `communicate` is served."""
-
-    now: tuple[Any, Any] | None = None
-
-
-_serving = _Serving()
-
-
 def selector() -> Any:
     """Stands for `subprocess._PopenSelector`."""
-    return _real() if _serving.now is None else Selector(*_serving.now)
+    return _real() if serving.now is None else Selector(*serving.now)
 
 
 @contextmanager
 def choosing(popen: Any, process: Any) -> Iterator[None]:
     """While `communicate` of this process runs."""
-    _serving.now = popen, process
+    serving.now = popen, process
     try:
         yield
     finally:
-        _serving.now = None
+        serving.now = None
