@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 import zlib
 from collections.abc import Callable
@@ -52,6 +53,9 @@ def test_no_secret_is_in_the_store_and_the_run_replays(
     same = replayed("places", ENVIRONMENT)
     assert same["identical"], same["divergence"]
     assert not same["redacted"]
+    none = replayed("places")
+    assert none["identical"], none["divergence"]
+    assert not none["redacted"]  # the vault has them
     other = replayed("places", OTHER)
     assert other["identical"], other["divergence"]
     assert not other["redacted"]
@@ -59,7 +63,15 @@ def test_no_secret_is_in_the_store_and_the_run_replays(
     without = replayed("places", OTHER)
     assert without["identical"], without["divergence"]
     assert "access_token-1" in without["redacted"]
-    assert len({one["digest"] for one in (same, other, without)}) == 1
+    neither = replayed("places")
+    assert neither["identical"], neither["divergence"]
+    assert {"MY_SERVICE_KEY", "DATABASE_URL--1"} <= set(neither["redacted"])
+    assert len({one["digest"] for one in (same, none, other, without, neither)}) == 1
+
+    # What is shown of an answer that was encoded, or counted in bytes, is its text.
+    shown = json.loads(lockstep("show", "places:1", "--json").stdout)
+    assert len(shown["outcome"]["body"]) > 10
+    assert shown["outcome"]["body"][0] == "before lockstep-secret.openai-key-1. after"
 
 
 def _in_gzip(secret: bytes, everything: bytes) -> bool:

@@ -89,6 +89,25 @@ def split(data: bytes) -> Iterator[bytes | Placeholder]:
         yield text
 
 
+def joined(data: bytes) -> bytes:
+    """Hidden text in which what a border has cut is one placeholder again: to read it, not to serve it."""
+    if MARK + b"-part" not in data:
+        return data
+    pieces: list[bytes] = []
+    before: Placeholder | None = None
+    for piece in split(data):
+        if isinstance(piece, bytes):
+            pieces.append(escaped(piece))
+            before = None
+            continue
+        if piece.stop is None:
+            pieces.append(piece.text())
+        elif before is None or before.name != piece.name or before.stop != piece.start:
+            pieces.append(Placeholder(piece.name, piece.form).text())
+        before = piece
+    return b"".join(pieces)
+
+
 def revealed(data: bytes, value: Callable[[str], tuple[bytes, bool]]) -> bytes:
     """Hidden text with the values in it. `value` gives what a name stands for, and whether that is the
     recorded value."""

@@ -12,6 +12,8 @@ import msgspec
 
 from lockstep.log import frames
 from lockstep.log.model import Value
+from lockstep.log.placeholders import joined
+from lockstep.session import coded
 from lockstep.taps.http.wire import Dechunker, end_of_head, headers_of, status_of
 
 
@@ -30,7 +32,9 @@ class Answer(msgspec.Struct, frozen=True):
 def answer(parts: Iterable[Value]) -> Answer:
     """Puts an exchange's parts together. Of a secret in it the placeholder counts."""
     parts = list(parts)
-    if any(frames.is_framed(part) for part in parts):
+    if any(map(coded.is_coded, parts)):
+        parts = coded.as_text(parts, lambda value: value)
+    elif any(frames.is_framed(part) for part in parts):
         parts = frames.refit(parts, lambda piece: piece.text())
     status: int | None = None
     headers: list[tuple[str, str]] = []
@@ -49,7 +53,7 @@ def answer(parts: Iterable[Value]) -> Answer:
             if isinstance(pairs, list):
                 headers = [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, list)]
     if raw is None:
-        return Answer(status, tuple(headers), b"".join(body))
+        return Answer(status, tuple(headers), joined(b"".join(body)))
     data = b"".join(raw)
     start = end_of_head(data)
     if start < 0:
@@ -61,4 +65,4 @@ def answer(parts: Iterable[Value]) -> Answer:
     content = data[start:]
     if any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in headers):
         content = b"".join(Dechunker().feed(content))
-    return Answer(status, tuple(headers), content)
+    return Answer(status, tuple(headers), joined(content))
