@@ -30,7 +30,10 @@ class Firsts:
 
     def note(self, name: str, value: Value) -> None:
         """The program was told this. Several threads may say the same: the first that is stored counts."""
-        self._told[name] = self.session.position(), self._hidden({name: value})[name]
+        try:
+            self._told[name] = self.session.position(), self._hidden({name: value})[name]
+        except Exception as error:
+            self.session.fault(f"{self.source} {name}", error)
         self.session.told[self.source] = self.session.told.get(self.source, 0) + 1
         reads.waiting[self] = None
 

@@ -62,8 +62,11 @@ class Looks:
 
     def found(self, place: str, number: int, identity: Hashable, state: Value) -> None:
         """Recording: what a look found, if it is another thing than before."""
-        if self.changed(place, identity):
-            self.store(place, number, state)
+        try:
+            if self.changed(place, identity):
+                self.store(place, number, state)
+        except Exception as error:
+            self.lane.session.fault(f"{self.source} {place}", error)
 
     def succeeded(self, place: str, number: int) -> None:
         """Recording: an attempt that went well, as it is taken for granted unless one before did not."""
