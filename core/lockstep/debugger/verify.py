@@ -38,7 +38,8 @@ class Checked(msgspec.Struct, frozen=True):
 class Verified(msgspec.Struct, frozen=True):
     """`identical`: the record is consistent and all `times` replays were the same run with one digest.
     `authentic`: it is sealed to its end with the key that is here; `trust` and `key`: see `Checked`.
-    `replays`: how many were made; the first that differed ended it. `digests`: the different ones seen."""
+    `replays`: how many were made; the first that differed ended it. `digests`: the different ones seen.
+    `redacted`: secrets that a replay had only placeholders for."""
 
     run: str
     identical: bool
@@ -55,6 +56,7 @@ class Verified(msgspec.Struct, frozen=True):
     live_calls: int
     difference: Difference | None = msgspec.field(name="divergence")
     seconds: float
+    redacted: tuple[str, ...]
 
 
 def check(store: str, run: str) -> Checked:
@@ -115,4 +117,5 @@ def judge(checked: Checked, done: Sequence[Replayed], times: int) -> Verified:
         live_calls=sum(one.live_calls for one in done),
         difference=next((one.difference for one in done if one.difference is not None), None),
         seconds=sum(one.seconds for one in done),
+        redacted=tuple(sorted({name for one in done for name in one.redacted})),
     )
