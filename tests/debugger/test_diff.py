@@ -418,4 +418,4 @@ def test_processes_are_compared_by_what_they_deliver(record: Callable[..., str])
     assert lockstep.diff("a", "b").same
     [entry] = lockstep.diff("a", "c").differences
     assert (entry.effect, entry.name) == ("process", "sh")
-    assert [change.path for change in entry.changes] == ["argv[5]", "answer.status", "answer.stderr"]
+    assert [change.path for change in entry.changes] == ["argv[5]", "answer.stderr", "answer.exit"]
