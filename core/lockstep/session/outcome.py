@@ -44,8 +44,11 @@ class Outcome:
     def _piece(self, data: bytes) -> Value:
         if self._incoming is not None:
             stored = self._split(data)
-            # A head and the begin of an encoded body that came in one piece stay one.
-            return stored[0] if len(stored) == 1 else {"raw": stored}
+            if len(stored) == 1:
+                return stored[0]
+            # A head and the begin of an encoded body came in one piece.
+            texts = [text for text in stored if isinstance(text, bytes)]
+            return b"".join(texts) if len(texts) == len(stored) else {"raw": stored}
         if self._coded is not None:
             return self._coded.hide(data, data)
         return self._plain(data)
