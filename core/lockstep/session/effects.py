@@ -248,7 +248,19 @@ class ServedCall:
 
     live = False
     nested = False
-    __slots__ = ("_closed", "_fitted", "_handed", "_index", "kind", "lane", "name", "pos", "recorded", "session")
+    __slots__ = (
+        "_begun",
+        "_closed",
+        "_fitted",
+        "_handed",
+        "_index",
+        "kind",
+        "lane",
+        "name",
+        "pos",
+        "recorded",
+        "session",
+    )
 
     def __init__(self, session: Any, lane: Lane, kind: str) -> None:
         self.session = session
@@ -260,6 +272,7 @@ class ServedCall:
         self._handed: Handed | None = None
         self._index = 0
         self._fitted: list[Value] | None = None
+        self._begun: set[str] = set()
         self._closed = False
 
     def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
@@ -400,7 +413,7 @@ class ServedCall:
                 self._fitted = [secrets.reveal(part) for part in frames.refit(parts, secrets.given)]
         if self._fitted is not None:
             return self._fitted[self._index - 1]
-        return secrets.reveal(value)
+        return secrets.reveal_piece(value, self._begun)
 
     def _stored(self, seq: int) -> Value:
         value: Value = self.session.tape.body(seq)

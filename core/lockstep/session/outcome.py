@@ -27,6 +27,9 @@ class Outcome:
             return self._piece(value)
         if not isinstance(value, dict):
             return self._secrets.hide(value)
+        item = value.get("item")
+        if isinstance(item, str) and len(value) == 1:  # a generator's, which may hand out a text in pieces
+            return {"item": self._plain(item.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")}
         segments = value.get("raw")
         if not isinstance(segments, list):
             if self._incoming is None:

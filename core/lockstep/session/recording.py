@@ -187,10 +187,11 @@ class Recording(Session):
                 for lane in self.lanes.values()
                 if lane.reads and lane.strand.name not in still_open
             },
-            "faults": list(self.faults),
-            "notes": [[source, detail, count] for (source, detail), count in self.notes.items()],
+            "faults": self.secrets.hide([*self.faults]),
+            "notes": self.secrets.hide([[source, detail, count] for (source, detail), count in self.notes.items()]),
         }
-        self.emit(Kind.FINISH, self.root.name, self.position(), what="failed" if failed else "complete", body=body)
+        what = "failed" if failed else "complete"
+        self.emit(Kind.FINISH, self.root.name, self.position(), what=what, body=body, hidden=True)
         if not self.writer.close(30.0):
             self.fault("store", TimeoutError("the last events were not acknowledged within 30 s"))
         return self._report("record", digest, exit)

@@ -246,6 +246,23 @@ class Secrets:
         hiding.revealed(hidden, look)
         return any(found)
 
+    def reveal_piece(self, value: Value, begun: set[str]) -> Value:
+        """As `reveal`, for one piece of a text. Of a secret that has another value than recorded the first part
+        stands for all of it; `begun` has the names of which that was handed out."""
+
+        def text(data: bytes) -> bytes:
+            pieces = []
+            for piece in placeholders.split(data):
+                if isinstance(piece, bytes):
+                    pieces.append(piece)
+                    continue
+                first = Placeholder(piece.name, piece.form, 0, piece.stop)
+                pieces.append(self.given(piece if piece.name in begun or piece.stop is None else first))
+                begun.add(piece.name)
+            return b"".join(pieces)
+
+        return hiding.revealed(value, text) if self.other(value) else self.reveal(value)
+
     def given(self, piece: Placeholder) -> bytes:
         """Replay: what the program gets for a placeholder."""
         return placeholders.given(piece, *self._value(piece.name))
