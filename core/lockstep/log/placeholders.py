@@ -16,7 +16,6 @@ variable it came from. Nothing in it depends on the value.
 from __future__ import annotations
 
 import re
-import urllib.parse
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -30,6 +29,8 @@ _PLACEHOLDER = re.compile(
     rb"lockstep-secret(?:-literal\.|(?:-(url|form|json))?\.([A-Za-z0-9_-]{1,120})\."
     rb"|-part(?:-(url|form|json))?\.([A-Za-z0-9_-]{1,120})\.([0-9]{1,9})-([0-9]{1,9})\.)"
 )
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~")
 _UNFIT = re.compile(r"[^A-Za-z0-9_]+")
 
 
@@ -131,9 +132,9 @@ def given(piece: Placeholder, value: bytes, recorded: bool = True) -> bytes:
 def variant(value: bytes, form: str) -> bytes:
     """The value as it stands in a URL or a form, or inside a JSON string."""
     if form == URL:
-        return urllib.parse.quote(value, safe="").encode()
+        return _quoted(value)
     if form == FORM:
-        return urllib.parse.quote_plus(value).encode()
+        return _quoted(value).replace(b"%20", b"+")
     text = msgspec.json.encode(value.decode("utf-8", "surrogateescape"))[1:-1] if _is_text(value) else value
     return bytes(text)
 
@@ -141,15 +142,24 @@ def variant(value: bytes, form: str) -> bytes:
 def plain(text: bytes, form: str) -> bytes | None:
     """The value that is written so in that form; None where it would be written in another way."""
     if form == URL:
-        value = urllib.parse.unquote_to_bytes(text)
+        value = _unquoted(text)
     elif form == FORM:
-        value = urllib.parse.unquote_to_bytes(text.replace(b"+", b" "))
+        value = _unquoted(text.replace(b"+", b" "))
     else:
         try:
             value = msgspec.json.decode(b'"' + text + b'"', type=str).encode("utf-8", "surrogatepass")
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
     return value if variant(value, form) == text else None
+
+
+# As urllib.parse has them, whose import takes 3 ms before the program's first line.
+def _quoted(value: bytes) -> bytes:
+    return b"".join(b"%c" % byte if byte in _UNRESERVED else b"%%%02X" % byte for byte in value)
+
+
+def _unquoted(text: bytes) -> bytes:
+    return _ESCAPE.sub(lambda found: bytes((int(found[1], 16),)), text)
 
 
 def _is_text(value: bytes) -> bool:

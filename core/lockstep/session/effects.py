@@ -8,12 +8,11 @@ from hashlib import blake2b
 from typing import Any
 
 from lockstep.errors import Code
-from lockstep.log import canonical, frames
+from lockstep.log import canonical
 from lockstep.log.model import Kind, Status, Value
 from lockstep.log.store import UNSTORABLE
-from lockstep.session import coded, exceptions, sites
+from lockstep.session import exceptions, sites
 from lockstep.session.call import Piece
-from lockstep.session.following import Following
 from lockstep.session.gate import Stopped
 from lockstep.session.lanes import INSIDE, Lane, leave
 from lockstep.session.outcome import Outcome
@@ -299,6 +298,9 @@ class ServedCall:
         effects, cursor = self.lane.state.effects, self.lane.state.cursor
         begin = effects[cursor].begin if cursor < len(effects) else None
         if begin is not None and begin.kind is Kind.BEGIN and begin.key != hidden[2]:
+            # Here, as below: most sessions start, and end, without it.
+            from lockstep.session.following import Following
+
             recorded = session.tape.request(effects[cursor]).get("request")
             laid = Following(session.secrets)
             laid.lay([begin.name, recorded], [name, request])
@@ -405,6 +407,9 @@ class ServedCall:
         secrets than recorded, all of them are made to fit together."""
         secrets: Secrets = self.session.secrets
         if self._index == 1 and type(value) is dict and self.recorded is not None:
+            from lockstep.log import frames
+            from lockstep.session import coded
+
             body = self.session.tape.body
             parts = [body(seq) for seq, event, _ in self.recorded.pieces if event.kind is Kind.PART]
             if any(map(coded.is_coded, parts)):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lockstep.log.incoming import Incoming
 from lockstep.log.model import Value
-from lockstep.session.coded import Coded
 from lockstep.session.pieces import Pieces
 from lockstep.session.secrets import Secrets
+
+if TYPE_CHECKING:
+    from lockstep.log.incoming import Incoming
+    from lockstep.session.coded import Coded
 
 
 class Outcome:
@@ -36,6 +38,9 @@ class Outcome:
                 self._coded = _encoded(self._secrets, value.get("headers")) or self._coded
             return self._secrets.hide(value)
         if self._incoming is None:
+            # Here, as below: a program that starts need not wait for it.
+            from lockstep.log.incoming import Incoming
+
             self._incoming = Incoming()
             self._text = Pieces(self._secrets, framed=True)
         head: Any = self._secrets.hide({name: item for name, item in value.items() if name != "raw"})
@@ -71,6 +76,8 @@ class Outcome:
         body = incoming.feed(data)
         if headed or not incoming.encoding:
             return [self._plain(data)]
+        from lockstep.session.coded import Coded
+
         self._coded = Coded(self._secrets, incoming.encoding)
         cut = len(data) - incoming.after
         head = self._plain(data[:cut])
@@ -82,5 +89,7 @@ def _encoded(secrets: Secrets, headers: Value) -> Coded | None:
         return None
     for pair in headers:
         if isinstance(pair, list) and len(pair) == 2 and str(pair[0]).lower() == "content-encoding":
+            from lockstep.session.coded import Coded
+
             return Coded(secrets, str(pair[1]))
     return None
