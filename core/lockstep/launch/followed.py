@@ -35,8 +35,8 @@ GRACE_OF_CHILD = 0.5
 LAST = 2.0
 # Seconds that a child which has come to the cut of its recording waits to be killed as it was then.
 LINGER = 0.5
-# Seconds after which what another process has done is stored.
-STORED = 0.012
+# Seconds that the end of another process waits until what it has done is stored.
+STORED = 0.25
 # Seconds in which no process of a replay moves before one is signalled that is not at its end, and between looks.
 STILL, LOOK = 3.0, 0.005
 
@@ -274,11 +274,11 @@ class Followed:
         other = next((each for each in reversed(meeting.heard(self.settings.meeting)) if each.pid == pid), None)
         if session is None or other is None or other.state != meeting.RECORDED:
             return
+        board = session.board()
         if self.settings.mode == "record":
-            _sleep(STORED)
+            board.settled(other.lane, STORED)
             return
         meeting.want(self.settings.meeting, other.lane)
-        board = session.board()
         quiet, progress = 0.0, -1
         while quiet < STILL and not session.stopped:
             if meeting.reported(self.settings.meeting, other.lane):

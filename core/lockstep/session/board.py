@@ -140,6 +140,19 @@ class Board:
     def progress(self) -> int:
         return self._words[PROGRESS]
 
+    def pending(self, process: str, value: bool) -> None:
+        """Recording: whether that process has something which is not stored yet."""
+        place = self.place(f"pending {process}")
+        if place is not None:
+            self._words[place] = value
+
+    def settled(self, process: str, patience: float) -> None:
+        """Waits until it has not."""
+        place = self.place(f"pending {process}")
+        until = _monotonic() + patience
+        while place is not None and self._words[place] and _monotonic() < until:
+            _sleep(_QUICK)
+
     def stop(self) -> None:
         """Some process of the replay is not the recorded one."""
         self._words[STOPPED] = 1

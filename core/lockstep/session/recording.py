@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lockstep.log import canonical
@@ -158,6 +159,11 @@ class Recording(Session):
 
     def nudge(self) -> None:
         """A read has been made that others wait for: it is stored soon, whatever this process does next."""
+        board = self.board()
+        if board is not None:
+            board.pending(self.process, True)
+            if self.writer.idle is None:
+                self.writer.idle = partial(board.pending, self.process, False)
         self.writer.nudge()
 
     def settle(self, lane: Lane) -> None:

@@ -139,6 +139,7 @@ class Writer:
         self._running = False
         self._paused = False  # after a fork, until something is put
         self.collect: Callable[[], list[Event]] | None = None  # gives what belongs to every commit
+        self.idle: Callable[[], None] | None = None  # told when all of it is stored
         self._quiet: tuple[Kind, ...] = ()  # events that do not end a pause
         if isinstance(appender, Late):
             self._paused, self._quiet = True, _QUIET
@@ -318,6 +319,8 @@ class Writer:
             except Exception as error:
                 self._tell("collecting reads", error)
         self._write(events)
+        if self.idle is not None and not events:
+            self.idle()
         if mark is None:
             return block or bool(events)
         if mark.errand == _CLOSE:
