@@ -189,7 +189,7 @@ def _shown(address: str, call: Call, rows: tuple[EffectRow, ...]) -> Shown:
 def _state(timeline: Timeline, step: Step) -> Any:
     if step.seq < 0 or step.kind == INPUT:
         return None
-    found = timeline.reader.body(timeline.stream.id, step.seq)
+    found = timeline.reader.body(step.stream, step.seq)
     if step.kind != END or not isinstance(found, dict):
         return found
     error = calls.exception(found.get("error")) if isinstance(found.get("error"), dict) else None

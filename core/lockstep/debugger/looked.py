@@ -14,6 +14,7 @@ import msgspec
 
 from lockstep.debugger import words
 from lockstep.log.model import Kind, Value
+from lockstep.log.store import RunReader
 from lockstep.log.timeline import Step, Timeline
 
 _BY_NAME = ("environ", "host")  # sources whose events hold many names at once
@@ -34,9 +35,10 @@ class ReadRow(msgspec.Struct, frozen=True):
 
 def of_step(run: str, timeline: Timeline, step: Step) -> tuple[ReadRow, ...]:
     """The reads between the step before and this one."""
-    stream, reader = timeline.stream.id, timeline.reader
-    before = timeline.step(step.number - 1).seq if step.number else -1
-    since, until = _position(timeline, before, 0), _position(timeline, step.seq, sys.maxsize)
+    stream, reader, before = step.stream, timeline.reader, step.before
+    if before < 0 and step.number and len(timeline.streams) == 1:
+        before = timeline.step(step.number - 1).seq  # the step was read from around it
+    since, until = _position(reader, stream, before, 0), _position(reader, stream, step.seq, sys.maxsize)
     rows: list[ReadRow] = []
     for seq, event in reader.heads(stream, before + 1, step.seq + _COMMIT if step.seq >= 0 else None):
         if event.kind is not Kind.READS or not (event.name or event.what in _BY_NAME):
@@ -49,10 +51,10 @@ def of_step(run: str, timeline: Timeline, step: Step) -> tuple[ReadRow, ...]:
     return tuple(rows)
 
 
-def _position(timeline: Timeline, seq: int, unknown: int) -> int:
+def _position(reader: RunReader, stream: int, seq: int, unknown: int) -> int:
     if seq < 0:
         return unknown
-    return next(timeline.reader.heads(timeline.stream.id, seq, seq + 1))[1].pos
+    return next(iter(reader.heads(stream, seq, seq + 1)))[1].pos
 
 
 def _named(body: Value) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import msgspec
 
 from lockstep import launch
-from lockstep.debugger import ending, words
+from lockstep.debugger import ending, processes, words
 from lockstep.debugger.scrub import SCRUBBED
 from lockstep.errors import Code, Difference, LockstepError, TargetError
 from lockstep.launch.outcome import Outcome, coverage
@@ -131,7 +131,8 @@ def replay(
         raise KeyboardInterrupt  # ended from outside: it says nothing about the run
     if outcome.fault:
         raise TargetError(Code.BAD_TARGET, f"the replay could not begin: {outcome.fault.splitlines()[-1]}")
-    return _judge(run, words_, told, outcome)
+    with open_store(store) as opened:
+        return _judge(opened.run(run), words_, told, outcome)
 
 
 def untrusted(run: str, origin: str, command: Sequence[str]) -> LockstepError:
@@ -143,9 +144,11 @@ def untrusted(run: str, origin: str, command: Sequence[str]) -> LockstepError:
     )
 
 
-def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -> Replayed:
+def _judge(reader: RunReader, command: tuple[str, ...], told: Recipe, outcome: Outcome) -> Replayed:
     report = outcome.report
     difference = report.difference if report is not None else None
+    if report is not None and difference is not None:
+        difference = processes.in_run(reader, difference, report.process, outcome)
     # A replay that was stopped (diverged, or at the cut) ended by our hand: its status says nothing.
     stopped = difference is not None or (report is not None and report.cut)
     if not stopped and (report is None or (told.exit is not None and outcome.status != told.exit)):
@@ -164,9 +167,11 @@ def _judge(run: str, command: tuple[str, ...], told: Recipe, outcome: Outcome) -
             actual=words.ended(outcome.status),
             same_until=None if report is None else report.steps,
         )
+    if difference is None and not (report is not None and report.cut):
+        difference = processes.missing(processes.recorded(reader), outcome)
     covered = coverage(outcome)
     return Replayed(
-        run=run,
+        run=reader.info.name,
         identical=difference is None and report is not None and report.identical and not words.uncovered(covered),
         cut=report is not None and report.cut,
         difference=difference,

@@ -185,8 +185,9 @@ class Side:
     def _stream(self, info: StreamInfo, *, alone: bool) -> Stream:
         if alone:
             return Stream(info, self.address, self.place.timeline)
-        if info.process == self.place.timeline.stream.process:
+        if len(self.place.timeline.streams) == 1 and info.process == self.place.timeline.stream.process:
             return Stream(info, self.address, self.place.timeline)
+        # Of several processes each has steps of its own here, numbered as in `RUN/PROCESS:k`.
         name = info.process.removeprefix(f"{ROOT}/")
         path = "/".join([self.place.address.path, *(addresses.quote(part) for part in name.split("/"))])
         address = addresses.Address(path, self.place.address.branch)

@@ -51,6 +51,7 @@ class Followed:
         self.status: int | None = None  # what the process will exit with, where somebody told
         self.reported = False
         self._cut = False
+        self._earlier = False  # replay: it was forked to become the program that was recorded
         self._ending = _thread.allocate_lock()
         self._ender = 0  # the thread that records the end
 
@@ -179,7 +180,8 @@ class Followed:
             return
         state = meeting.RECORDED
         if session is None:  # in a replay: what it is about to become was followed, and this was not
-            state = meeting.CHILD if settings.mode == "record" else meeting.EARLIER
+            self._earlier = settings.mode == "replay"
+            state = meeting.EARLIER if self._earlier else meeting.CHILD
         if settings.meeting:
             if state == meeting.RECORDED:
                 meeting.claim(settings.meeting, settings.lane)
@@ -311,7 +313,7 @@ class Followed:
         image = self.settings.image
         session: Any = self.session
         if session is None or os.getpid() != self.pid:
-            return image
+            return image + self._earlier
         named = os.fsdecode(path) if isinstance(path, (str, bytes)) else "?"
         if not self.first and self._gives_way(session, named):
             return image + 1

@@ -17,8 +17,10 @@ import msgspec
 from lockstep.errors import AddressError, Code
 from lockstep.log import address as addresses
 from lockstep.log.model import Event, Kind, RunState, Status, StreamInfo, Value
+from lockstep.log.roll import LAUNCH
 from lockstep.log.steps import CLOSING
 from lockstep.log.store import RunReader, Store
+from lockstep.log.together import merged
 
 INPUT = "input"
 END = "end"
@@ -33,6 +35,7 @@ class Effect(msgspec.Struct, frozen=True):
     number    from 1 in its step, or in its parent
     begin     its BEGIN event without body, `seq` that event's number
     parts     numbers of its PART events
+    stream    that of its process
     end       its END event without body, None while in flight; `end_seq` its number
     """
 
@@ -43,6 +46,7 @@ class Effect(msgspec.Struct, frozen=True):
     end_seq: int
     end: Event | None
     children: tuple[Effect, ...]
+    stream: int = 0
 
     @property
     def kind(self) -> str:
@@ -72,7 +76,8 @@ class Step(msgspec.Struct, frozen=True):
 
     seq   number of the event that closed it; -1 for an end that was never recorded
     lane  of what closed it
-    at    nanoseconds since the stream began
+    at    nanoseconds since the run began, or of a single process, since that began
+    stream  that of its process; `before`: the number of the event that closed the step before in it, -1 for none
     """
 
     number: int
@@ -82,15 +87,22 @@ class Step(msgspec.Struct, frozen=True):
     seq: int
     at: int
     effects: tuple[Effect, ...]
+    stream: int = 0
+    before: int = -1
 
 
 class Timeline:
-    """The steps of one process of a run. Reads heads when first asked, and bodies one by one."""
+    """The steps of a run, or of one of its processes. Reads heads when first asked, and bodies one by one.
+
+    stream   that of the process, of a whole run that of the first
+    streams  all that it is made of
+    """
 
     def __init__(self, reader: RunReader, thread: str = "") -> None:
-        """`thread`: a process of the run, as its lane is called, with or without the leading `main/`."""
+        """`thread`: a process of the run, as its lane is called, with or without the leading `main/`; "" for all."""
         self.reader = reader
         self.stream = _stream(reader, thread)
+        self.streams = (self.stream,) if thread else _processes(reader, self.stream)
 
     @property
     def state(self) -> RunState:
@@ -104,16 +116,20 @@ class Timeline:
 
     def walk(self, seen: Callable[[int, Event], None] | None = None) -> Iterator[Step]:
         """The steps one by one, from the input to the end: of a run that is read this way, only what is kept of
-        it takes memory. `seen` is told of each event with its number, before the step that it closes."""
+        it takes memory. `seen` is told of each event with its number, before the step that it closes; only for a
+        single process."""
+        if len(self.streams) > 1:
+            yield from merged(self.reader, self.streams, _assemble, INPUT, END)
+            return
         heads = self.reader.heads(self.stream.id)
         if self.reader.find_step(self.stream.id, 1) is None:
             # Threads that wrote at once may be stored slightly out of order.
             heads = iter(sorted(heads, key=lambda pair: pair[1].pos))
-        return _assemble(heads if seen is None else _told(heads, seen))
+        yield from _assemble(heads if seen is None else _told(heads, seen), self.stream.id)
 
     def step(self, number: int) -> Step:
         """One step, found by index where it can be. Raises AddressError LS206."""
-        if number > 0 and "steps" not in self.__dict__:
+        if number > 0 and len(self.streams) == 1 and "steps" not in self.__dict__:
             found = self._seek(number)
             if found is not None:
                 return found
@@ -147,17 +163,17 @@ class Timeline:
     def parts(self, effect: Effect) -> Iterator[Value]:
         """The pieces of its outcome, in order."""
         for seq in effect.parts:
-            yield self.reader.body(self.stream.id, seq)
+            yield self.reader.body(effect.stream, seq)
 
     def pieces(self, effect: Effect) -> Iterator[tuple[str, Value]]:
         """As `parts`, each with the channel that brought it."""
         for seq in effect.parts:
-            _, event = next(iter(self.reader.heads(self.stream.id, seq, seq + 1)))
-            yield event.what, self.reader.body(self.stream.id, seq)
+            _, event = next(iter(self.reader.heads(effect.stream, seq, seq + 1)))
+            yield event.what, self.reader.body(effect.stream, seq)
 
     def outcome(self, effect: Effect) -> Value:
         """Its value, or encoded error; None where the parts were all of it, or while in flight."""
-        return self.reader.body(self.stream.id, effect.end_seq) if effect.end is not None else None
+        return self.reader.body(effect.stream, effect.end_seq) if effect.end is not None else None
 
     def input(self) -> Value:
         """What the process began with: the body of its START event."""
@@ -165,7 +181,7 @@ class Timeline:
         return self.reader.body(self.stream.id, seq) if seq >= 0 else None
 
     def _asked(self, effect: Effect) -> dict[str, Any]:
-        body = self.reader.body(self.stream.id, effect.seq)
+        body = self.reader.body(effect.stream, effect.seq)
         return body if isinstance(body, dict) else {}
 
     def _seek(self, number: int) -> Step | None:
@@ -178,7 +194,7 @@ class Timeline:
         start = since
         while True:
             try:
-                for step in _assemble(self.reader.heads(self.stream.id, start), since, closed):
+                for step in _assemble(self.reader.heads(self.stream.id, start), self.stream.id, since, closed):
                     if step.number == number:
                         # Of an end, what was in flight may have begun anywhere.
                         return step if step.kind != END else None
@@ -238,6 +254,12 @@ def _stream(reader: RunReader, thread: str) -> StreamInfo:
     raise AddressError(Code.NO_ADDRESS, f"run {reader.info.name} has no thread {thread}. It has: {known}")
 
 
+def _processes(reader: RunReader, first: StreamInfo) -> tuple[StreamInfo, ...]:
+    """The streams of a run's processes, its first process's first. The last of one that began anew."""
+    last = {stream.process: stream for stream in reader.streams if stream.process != LAUNCH}
+    return (first, *(stream for process, stream in last.items() if process != first.process and stream.events))
+
+
 class _BegunBefore(Exception):
     """An effect ended that began before the events at hand."""
 
@@ -259,9 +281,9 @@ class _Draft:
         self.end: Event | None = None
         self.children: list[_Draft] = []
 
-    def effect(self, number: int) -> Effect:
-        children = tuple(child.effect(index) for index, child in enumerate(self.children, 1))
-        return Effect(number, self.seq, self.begin, tuple(self.parts), self.end_seq, self.end, children)
+    def effect(self, number: int, stream: int) -> Effect:
+        children = tuple(child.effect(index, stream) for index, child in enumerate(self.children, 1))
+        return Effect(number, self.seq, self.begin, tuple(self.parts), self.end_seq, self.end, children, stream)
 
 
 def _told(heads: Iterable[tuple[int, Event]], seen: Callable[[int, Event], None]) -> Iterator[tuple[int, Event]]:
@@ -270,21 +292,25 @@ def _told(heads: Iterable[tuple[int, Event]], seen: Callable[[int, Event], None]
         yield seq, event
 
 
-def _assemble(events: Iterable[tuple[int, Event]], since: int | None = None, closed: int = 0) -> Iterator[Step]:
-    """Steps from events, in the order of positions. With `since` they may begin anywhere: steps are closed from that
-    number on, after `closed` others. Without, they are all events of a stream."""
+def _assemble(
+    events: Iterable[tuple[int, Event]], stream: int, since: int | None = None, closed: int = 0
+) -> Iterator[Step]:
+    """Steps from events of a stream, in the order of positions. With `since` they may begin anywhere: steps are
+    closed from that number on, after `closed` others. Without, they are all events of a stream."""
     drafts: dict[int, _Draft] = {}
     done: list[_Draft] = []
     number = closed
     opened = closed > 0
     last = (-1, 0)
+    before = -1
     for seq, event in events:
         kind = event.kind
         if not opened and kind is not Kind.LANE:
             # A process begins with START, or with the lane that START is in.
             opened = True
             started = kind is Kind.START
-            yield Step(0, INPUT, "", event.lane, seq if started else -1, event.at if started else 0, ())
+            yield Step(0, INPUT, "", event.lane, seq if started else -1, event.at if started else 0, (), stream)
+            before = seq if started else -1
         if kind is Kind.BEGIN:
             draft = drafts[event.pos] = _Draft(seq, event)
             if event.of in drafts:
@@ -305,21 +331,22 @@ def _assemble(events: Iterable[tuple[int, Event]], since: int | None = None, clo
                 done.append(ended)
                 if begin.what in CLOSING:
                     number += 1
-                    yield Step(number, begin.what, begin.name, begin.lane, seq, event.at, _numbered(done))
-                    done = []
+                    yield Step(number, begin.what, begin.name, begin.lane, seq, event.at, _numbered(done, stream),
+                               stream, before)  # fmt: skip
+                    done, before = [], seq
         elif kind is Kind.STEP and (since is None or seq >= since):
             number += 1
-            yield Step(number, STEP, event.name, event.lane, seq, event.at, _numbered(done))
-            done = []
+            yield Step(number, STEP, event.name, event.lane, seq, event.at, _numbered(done, stream), stream, before)
+            done, before = [], seq
         elif kind is Kind.FINISH:
             last = seq, event.at
     flying = [draft for draft in drafts.values() if not draft.begin.of and draft.end is None]
     if not opened:
-        yield Step(0, INPUT, "", "", -1, 0, ())
-    yield Step(number + 1, END, "", "", last[0], last[1], _numbered(done + flying))
+        yield Step(0, INPUT, "", "", -1, 0, (), stream)
+    yield Step(number + 1, END, "", "", last[0], last[1], _numbered(done + flying, stream), stream, before)
 
 
-def _numbered(drafts: list[_Draft]) -> tuple[Effect, ...]:
+def _numbered(drafts: list[_Draft], stream: int) -> tuple[Effect, ...]:
     """Lane by lane, in each in the order asked."""
     drafts.sort(key=lambda draft: (draft.begin.lane, draft.begin.pos))
-    return tuple(draft.effect(number) for number, draft in enumerate(drafts, 1))
+    return tuple(draft.effect(number, stream) for number, draft in enumerate(drafts, 1))

@@ -69,6 +69,8 @@ def _process(module: ModuleType) -> None:
             strand.process = before
 
     def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if current.session is not None and not current.session.recording:
+            self.run = partial(_quietly, self.run)
         status = bootstrap(self, *args, **kwargs)
         if ends_with is not None:
             ends_with(status)
@@ -78,6 +80,16 @@ def _process(module: ModuleType) -> None:
     process.start, process._bootstrap = start, _bootstrap
     module.__dict__["_cleanup"] = partial(_clean_up, module)
     module.__dict__["active_children"] = partial(_active_children, module)
+
+
+def _quietly(run: Callable[[], Any]) -> None:
+    # Python would print what stopped the process; the report says it better.
+    from lockstep.errors import Cut, Divergence
+
+    try:
+        run()
+    except (Cut, Divergence):
+        raise SystemExit(1) from None
 
 
 def _by_identity(process: Any) -> Any:

@@ -1,0 +1,70 @@
+"""Agents of several processes, recorded and replayed as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.testing import Provider
+
+AGENTS = Path(__file__).parent / "agents"
+
+
+class Runs:
+    """Records an agent into a store of its own and replays it; `said` is what the last command said of itself."""
+
+    def __init__(self, place: Path, provider: Provider) -> None:
+        self.place = place
+        self.provider = provider
+        self.said = ""
+        self.printed = ""
+
+    def record(self, agent: str, *words: str) -> dict[str, Any]:
+        path = str(AGENTS / agent) if agent.endswith(".py") else agent
+        return self._json("record", "--run", "r", "--json", "--", sys.executable, path, *words)
+
+    def replay(self, agent: str = "", *words: str) -> dict[str, Any]:
+        """With an agent: that one in place of the recorded."""
+        instead = ["--", sys.executable, str(AGENTS / agent), *words] if agent else []
+        return self._json("replay", "r", "--json", *instead)
+
+    def log(self) -> list[dict[str, Any]]:
+        return list(self._json("log", "r", "--json")["steps"])
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "lockstep", *words],
+            cwd=self.place,
+            env={
+                **os.environ,
+                "LOCKSTEP_STORE": str(self.place / "store.db"),
+                "OPENAI_BASE_URL": f"{self.provider.url}/v1",
+                "OPENAI_API_KEY": "test",
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+        self.said = done.stderr
+        return done
+
+    def _json(self, *words: str) -> dict[str, Any]:
+        done = self.run(*words)
+        lines = done.stdout.splitlines()
+        assert lines, done.stderr
+        self.printed = done.stderr
+        found: dict[str, Any] = json.loads(lines[-1])
+        return found
+
+
+@pytest.fixture
+def runs(tmp_path: Path, provider: Provider) -> Runs:
+    return Runs(tmp_path, provider)
