@@ -16,6 +16,7 @@ from typing import Any, Self
 import msgspec
 
 from lockstep.errors import Code, Cut, Divergence, TargetError
+from lockstep.launch import offspring
 from lockstep.log.model import Value
 from lockstep.session import current, snapshot
 from lockstep.session.report import Coverage, Report
@@ -45,6 +46,7 @@ class record:  # noqa: N801 - used as a function: `with lockstep.record("refund"
             return current.session
         name = self._run or os.path.splitext(os.path.basename(sys.argv[0] or "python"))[0] or "python"
         self._session = start_recording(_path(self._store), name, {"cwd": os.getcwd(), "argv": None})
+        offspring.begin(self._session)
         return self._session
 
     def __exit__(
@@ -82,8 +84,8 @@ class record:  # noqa: N801 - used as a function: `with lockstep.record("refund"
 
     def _finish(self, error: BaseException | None, result: Value) -> None:
         session, self._session = self._session, None
-        if session is not None:
-            session.report = finish(session, None, error, result)
+        if session is not None and not offspring.elsewhere(session, error):
+            session.report = offspring.together(session, finish(session, None, error, result))
 
 
 class _Once:
@@ -170,12 +172,17 @@ def _begin(run: str, target: object, store: Store, speed: float, deadline: float
         raise TargetError(Code.BAD_TARGET, f"the target is a {type(target).__name__}, not a callable without arguments")
     if current.session is not None:
         raise TargetError(Code.BAD_TARGET, "a session is on already: a replay can't begin inside it")
-    return start_replay(_path(store), run, speed, deadline)
+    session = start_replay(_path(store), run, speed, deadline)
+    offspring.begin(session)
+    return session
 
 
 def _end(session: Session, result: Any, error: BaseException | None) -> Replay:
     stopped = isinstance(error, (Divergence, Cut)) or session.stopped
+    if offspring.elsewhere(session, error):
+        raise SystemExit(0 if error is None else 1)  # a child that came here on its parent's way
     report = finish(session, None, None if stopped else error, UNKNOWN if stopped else _data(result))
+    report = offspring.together(session, report)
     if isinstance(error, (KeyboardInterrupt, SystemExit)):
         raise error
     text = _text(report) if report.difference is not None else None

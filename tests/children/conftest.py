@@ -26,8 +26,8 @@ class Runs:
         self.printed = ""
 
     def record(self, agent: str, *words: str) -> dict[str, Any]:
-        path = str(AGENTS / agent) if agent.endswith(".py") else agent
-        return self._json("record", "--run", "r", "--json", "--", sys.executable, path, *words)
+        """`agent`: one of the folder's, or a path."""
+        return self._json("record", "--run", "r", "--json", "--", sys.executable, str(AGENTS / agent), *words)
 
     def replay(self, agent: str = "", *words: str) -> dict[str, Any]:
         """With an agent: that one in place of the recorded."""
@@ -58,10 +58,9 @@ class Runs:
 
     def _json(self, *words: str) -> dict[str, Any]:
         done = self.run(*words)
-        lines = done.stdout.splitlines()
-        assert lines, done.stderr
-        self.printed = done.stderr
-        found: dict[str, Any] = json.loads(lines[-1])
+        assert done.stdout, done.stderr
+        self.printed = done.stderr  # with --json a program's own output goes there
+        found: dict[str, Any] = json.loads(done.stdout)
         return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from lockstep.errors import Code, Difference
-from lockstep.launch.outcome import Outcome
+from lockstep.launch.outcome import Gathered
 from lockstep.log.roll import LAUNCH
 from lockstep.log.store import RunReader
 from lockstep.log.timeline import END, INPUT, Timeline
@@ -19,13 +19,13 @@ def recorded(reader: RunReader) -> tuple[str, ...]:
     return tuple(dict.fromkeys(stream.process for stream in reader.streams if stream.process != LAUNCH))
 
 
-def missing(told: tuple[str, ...], outcome: Outcome) -> Difference | None:
+def missing(told: tuple[str, ...], found: Gathered) -> Difference | None:
     """A recorded process that never began, or one of which nobody knows what it did."""
     for lane in told:
-        if lane not in outcome.followed:
+        if lane not in found.followed:
             return _difference(Code.MISSING, "a recorded process never began", lane)
     for lane in told:
-        if lane in outcome.ended or lane in outcome.running:
+        if lane in found.ended or lane in found.running:
             return _difference(Code.END, "the process was ended before it could say what it did", lane)
     return None
 
@@ -36,7 +36,7 @@ def _difference(code: Code, reason: str, lane: str) -> Difference:
     )
 
 
-def in_run(reader: RunReader, difference: Difference, process: str, outcome: Outcome) -> Difference:
+def in_run(reader: RunReader, difference: Difference, process: str, found: Gathered) -> Difference:
     """A difference found by one of several processes, with its steps as the whole run numbers them."""
     timeline = Timeline(reader)
     if len(timeline.streams) < 2 or difference.step is None:
@@ -49,7 +49,7 @@ def in_run(reader: RunReader, difference: Difference, process: str, outcome: Out
     last = timeline.steps[-1].number
     own = places.get(process, [])
     here = own[difference.step - 1] if 0 < difference.step <= len(own) else last
-    done = {report.process: report.steps for report in outcome.reports}
+    done = {report.process: report.steps for report in found.reports}
     open_ = [
         numbers[steps]
         for lane, numbers in places.items()

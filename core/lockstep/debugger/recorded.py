@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lockstep.debugger import ending
+from lockstep.launch import meeting
 from lockstep.launch.outcome import Outcome, coverage, late
 from lockstep.log.model import RunState
 from lockstep.log.store import open_store
@@ -12,7 +13,8 @@ from lockstep.session.report import Coverage
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """What was recorded. `exit`: the program's status, -N where signal N ended it."""
+    """What was recorded. `exit`: the program's status, -N where signal N ended it. `running`: processes that went on
+    when the program had ended; `killed`: that were ended before they could end their recording."""
 
     run: str
     address: str
@@ -25,6 +27,8 @@ class Recorded(msgspec.Struct, frozen=True):
     digest: str
     coverage: tuple[Coverage, ...]
     faults: tuple[str, ...]
+    running: tuple[str, ...] = ()
+    killed: tuple[str, ...] = ()
 
 
 def close(store: str, outcome: Outcome) -> Recorded:
@@ -56,4 +60,6 @@ def close(store: str, outcome: Outcome) -> Recorded:
         digest=report.digest if report is not None else "",
         coverage=covered,
         faults=faults,
+        running=outcome.processes.running,
+        killed=tuple(lane for lane in outcome.processes.ended if lane != meeting.FIRST),
     )

@@ -52,6 +52,10 @@ def recording(done: Recorded, wanted: str = "") -> list[Line]:
     if wanted and wanted != done.run:
         lines.append([f"  there is a run {safe(wanted)} already, so this one is called {safe(done.run)}"])
     lines += _faults(done.faults)
+    for lanes, what in ((done.running, "still running"), (done.killed, "cut off")):
+        if lanes:
+            named = ", ".join(safe(lane) for lane in lanes[:_SHOWN]) + (", …" if len(lanes) > _SHOWN else "")
+            lines.append([f"  {what}: {named}"])
     missing = words.uncovered(done.coverage)
     following: list[Piece] = ["next: ", (f"lockstep log {shlex.quote(done.run)}", "address")]
     if missing:

@@ -148,7 +148,7 @@ def _judge(reader: RunReader, command: tuple[str, ...], told: Recipe, outcome: O
     report = outcome.report
     difference = report.difference if report is not None else None
     if report is not None and difference is not None:
-        difference = processes.in_run(reader, difference, report.process, outcome)
+        difference = processes.in_run(reader, difference, report.process, outcome.processes)
     # A replay that was stopped (diverged, or at the cut) ended by our hand: its status says nothing.
     stopped = difference is not None or (report is not None and report.cut)
     if not stopped and (report is None or (told.exit is not None and outcome.status != told.exit)):
@@ -168,7 +168,7 @@ def _judge(reader: RunReader, command: tuple[str, ...], told: Recipe, outcome: O
             same_until=None if report is None else report.steps,
         )
     if difference is None and not (report is not None and report.cut):
-        difference = processes.missing(processes.recorded(reader), outcome)
+        difference = processes.missing(processes.recorded(reader), outcome.processes)
     covered = coverage(outcome)
     return Replayed(
         run=reader.info.name,

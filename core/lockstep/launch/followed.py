@@ -77,7 +77,7 @@ class Followed:
         if session is None:
             return False
         self.take(session)
-        self._wrap()
+        self.wrap()
         return True
 
     def take(self, session: Session | None) -> None:
@@ -95,7 +95,8 @@ class Followed:
     def _wanted(self) -> bool:
         return meeting.wanted(self.settings.meeting, self.settings.lane)
 
-    def _wrap(self) -> None:
+    def wrap(self) -> None:
+        """Sees to ways of ending that run no exit handler, and to forks."""
         from lockstep.session import forks
         from lockstep.taps.guard import own
 
@@ -265,8 +266,10 @@ class Followed:
         if pid == self.pid == os.getpid():
             if _deadly(number):
                 self._dies()
-        elif number:
-            self._let_come(pid)
+        elif number and self.session is not None:
+            from lockstep.session import lanes
+
+            lanes.ours(self._let_come)(pid)
         _kill(pid, number)
 
     def _let_come(self, pid: int) -> None:

@@ -32,13 +32,14 @@ FIRST = "main"  # the lane of the command's first process
 # What a session's notes call a Python process that was started but not recorded.
 CHILD_PROCESS = "child process"
 
+_urandom = os.urandom  # before the taps
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)  # Windows inherits nothing unless asked to
 
 
 def make() -> str:
     """Makes the directory, for this user only."""
     parent = os.environ.get("TMPDIR") or os.environ.get("TEMP") or "/tmp"
-    path = os.path.join(parent, f"lockstep-{os.getpid()}-{os.urandom(6).hex()}")
+    path = os.path.join(parent, f"lockstep-{os.getpid()}-{_urandom(6).hex()}")
     os.mkdir(path, 0o700)
     return path
 

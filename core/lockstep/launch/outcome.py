@@ -18,14 +18,26 @@ PATIENCE = 30.0  # seconds that a replay waits for processes which outlive the f
 LOOK = 0.02
 
 
+class Gathered(msgspec.Struct, frozen=True):
+    """What the followed processes of a run left in their meeting place.
+
+    reports    of each, the first one's first
+    followed   their lanes, in the order in which they came
+    running    those without a report that had not ended when the first one did
+    ended      those that have ended without one: killed, or replaced by another program
+    """
+
+    reports: tuple[Report, ...] = ()
+    followed: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """status    as the command left it: 0 to 255, or -N for signal N
     run        the run's name in the store; "" where none was begun
     report     of all followed processes together; None where the first one could not leave any (killed, replaced)
-    reports    of each followed process, the first one's first
-    followed   lanes of the followed processes, in the order in which they came
-    running    those of them that had not ended when the command did (recording)
-    ended      those of them that have ended without a report: killed, or replaced by another program
+    processes  what each of them left
     error      why there is no run at all, or none to replay
     fault      an error of ours while recording: the program ran on bare
     asked      whether somebody asked the command to end by a signal
@@ -41,10 +53,7 @@ class Outcome(msgspec.Struct, frozen=True):
     asked: bool = False
     uncovered: tuple[str, ...] = ()
     isolated: str = ""
-    reports: tuple[Report, ...] = ()
-    followed: tuple[str, ...] = ()
-    running: tuple[str, ...] = ()
-    ended: tuple[str, ...] = ()
+    processes: Gathered = Gathered()
 
 
 def coverage(outcome: Outcome) -> tuple[Coverage, ...]:
@@ -66,7 +75,7 @@ def read(place: str, command: Sequence[str], mode: str, ended: Ended) -> Outcome
     """Collects what the command's processes left in their meeting place. In a replay each one's verdict counts, so
     those that outlive the first are waited for."""
     if mode == "replay":
-        _wait(place)
+        wait(place)
     heard = meeting.heard(place)
     trouble = meeting.read(place, "trouble").decode("utf-8", "replace")
     code, _, words = trouble.partition(" ")
@@ -76,20 +85,27 @@ def read(place: str, command: Sequence[str], mode: str, ended: Ended) -> Outcome
     elif not any(other.state == meeting.RECORDED for other in heard):
         foreign = [other.executable for other in heard if other.state == meeting.FOREIGN]
         error = _not_loaded(command, mode, foreign)
-    found = {report.process: report for raw in meeting.reports(place) if raw for report in [_decode(raw)]}
-    lanes = _followed(heard)
-    reports = tuple(found[lane] for lane in lanes if lane in found)
-    without = [lane for lane in lanes if lane not in found]
+    processes = gather(place)
     return Outcome(
         status=ended.status,
         asked=ended.asked,
         isolated=ended.isolated,
         run=meeting.read(place, "run").decode(),
-        report=merge(reports),
+        report=merge(processes.reports),
         error=error,
         fault=words if trouble and not code else "",
         uncovered=tuple(_uncovered(heard)),
-        reports=reports,
+        processes=processes,
+    )
+
+
+def gather(place: str) -> Gathered:
+    """Collects the reports that there are by now."""
+    found = {report.process: report for raw in meeting.reports(place) if raw for report in [_decode(raw)]}
+    lanes = _followed(meeting.heard(place))
+    without = [lane for lane in lanes if lane not in found]
+    return Gathered(
+        reports=tuple(found[lane] for lane in lanes if lane in found),
         followed=tuple(lanes),
         running=tuple(lane for lane in without if alive(lanes[lane])),
         ended=tuple(lane for lane in without if not alive(lanes[lane])),
@@ -111,11 +127,12 @@ def _followed(heard: Sequence[meeting.Heard]) -> dict[str, int]:
     return found
 
 
-def _wait(place: str) -> None:
-    """Until every followed process has ended. Who does nothing for long enough is ended: it is ours."""
+def wait(place: str, but: int = 0) -> None:
+    """Until every followed process has ended, but for `but`. Who does nothing for long enough is ended: it is
+    the replay's."""
     quiet, used = 0.0, -1.0
     while True:
-        left = [pid for pid in _followed(meeting.heard(place)).values() if alive(pid)]
+        left = [pid for pid in _followed(meeting.heard(place)).values() if pid != but and alive(pid)]
         if not left:
             return
         before, used = used, sum(_processor_time(pid) for pid in left)

@@ -44,6 +44,7 @@ def _before() -> None:
     lane = None
     if strand.process is not None or lanes.inside() is None:
         try:
+            session.meet()
             lane = _name(session)
         except Exception as error:
             session.fault("fork", error)
@@ -106,4 +107,4 @@ def _child() -> None:
             before.fault("fork", error)
     current.session = session
     if on_fork is not None:
-        on_fork(before, session, lane)
+        lanes.ours(on_fork)(before, session, lane)

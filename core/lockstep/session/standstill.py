@@ -16,7 +16,7 @@ from typing import Any
 
 from lockstep.log import untapped
 from lockstep.log.model import Kind
-from lockstep.session import current, findings
+from lockstep.session import current, findings, lanes
 from lockstep.session.board import Board
 from lockstep.session.tape import Slot
 
@@ -103,6 +103,7 @@ class Standstill:
         return current.session is self._session
 
     def _watch(self) -> None:
+        lanes.INSIDE.set(True)  # nothing that this thread looks at is the program's
         try:
             self._look_after()
         finally:
@@ -129,7 +130,7 @@ class Standstill:
             now = (gate.progress, times.user + times.system)
             busy = now[0] != last[0] or now[1] - last[1] > _BUSY
             last = now
-            board = session.board()
+            board = session.board() if session.meeting else None
             if board is not None:
                 if board.stopped:
                     session.leave()

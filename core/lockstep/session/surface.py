@@ -59,6 +59,7 @@ class Session:
         self.process = process
         self.processes: frozenset[str] = frozenset()
         self.meeting = ""
+        self.meets: Callable[[], str] | None = None  # makes that place
         self.store = ""  # its path
         self.pid = os.getpid()
         self.began = _monotonic_ns()
@@ -158,11 +159,17 @@ class Session:
 
     def board(self) -> Board | None:
         """What this process shares with the others of its run; None where they cannot share anything."""
+        self.meet()
         if self._board is None and self.meeting:
             with self._lock:
                 if self._board is None:
                     self._board = Board(os.path.join(self.meeting, "board"))
         return self._board
+
+    def meet(self) -> None:
+        """There will be other processes of the run."""
+        if not self.meeting and self.meets is not None:
+            self.meeting = self.meets()
 
     def before_fork(self) -> None:
         """This thread is about to fork: nobody of ours may hold anything that the child needs."""
