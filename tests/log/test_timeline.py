@@ -118,12 +118,17 @@ def test_an_address_finds_run_thread_step_and_effect(store: Store) -> None:
         appender = store.stream(run, process)
         appender.append(MIXED if process == "main" else MIXED[:9])
         appender.close(None)
-    place = resolve(store, "langgraph/t%2F1:2.1")
+    place = resolve(store, "langgraph/t%2F1/main:2.1")
     assert place.step is not None
     assert place.step.name == "fast"
     assert place.effect is not None
     assert place.effect.name == "git"
     assert resolve(store, "langgraph/t%2F1@main:1.1/1").effect == resolve(store, "langgraph/t%2F1:1.1/1").effect
+    whole = resolve(store, "langgraph/t%2F1").timeline
+    assert {stream.process for stream in whole.streams} == {"main", "main/process.1"}
+    own = [resolve(store, f"langgraph/t%2F1/{process}").timeline.steps for process in ("main", "process.1")]
+    assert len(whole.steps) - 2 == sum(len(steps) - 2 for steps in own)
+    assert [step.at for step in whole.steps[1:-1]] == sorted(step.at for steps in own for step in steps[1:-1])
     child = resolve(store, "langgraph/t%2F1/process.1:1")
     assert child.timeline.stream.process == "main/process.1"
     assert resolve(store, "langgraph/t%2F1/main/process.1:1").step == child.step
