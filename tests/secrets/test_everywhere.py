@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_no_secret_is_in_the_store_and_the_run_replays(
 ) -> None:
     url = server("12" if encoding else "0", encoding)
     done = lockstep(
-        "record", "--run", "places", "--", "python", PROGRAM, url, "--api-key", GIVEN, environment=ENVIRONMENT
+        "record", "--run", "places", "--", sys.executable, PROGRAM, url, "--api-key", GIVEN, environment=ENVIRONMENT
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     store = tmp_path / "store.db"

@@ -34,6 +34,7 @@ HARMLESS = (
 RULES = '[tool.lockstep]\nhide = ["ticket"]\n[tool.lockstep.scrub]\ncustomer = "CUST-[0-9]{6}"\n'
 AGENT = f"""
 import sys, lockstep
+import sys
 @lockstep.tool
 def look(who): return {PERSONAL!r} | {{"harmless": {HARMLESS!r}, "password": "hunter2-abc", "ticket": "abc-1"}}
 print(look({PERSONAL["email"]!r}), sys.argv[1:])
@@ -45,7 +46,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(RULES)
     (tmp_path / "agent.py").write_text(AGENT)
-    done = lockstep("record", "--run", "a", "--", "python", "agent.py", "--mail", "bob@example.com")
+    done = lockstep("record", "--run", "a", "--", sys.executable, "agent.py", "--mail", "bob@example.com")
     assert done.returncode == 0, done.stderr
     return tmp_path / "store.db"
 
@@ -110,7 +111,7 @@ def test_a_rule_that_makes_no_sense_is_said_before_anything_runs(
     for rules in ('[tool.lockstep]\nhide = "session"\n', "[tool.lockstep\n", '[tool.lockstep.scrub]\na = "("\n'):
         (tmp_path / "pyproject.toml").write_text(rules)
         shutil.rmtree(tmp_path / ".lockstep", ignore_errors=True)
-        done = lockstep("record", "--run", "r", "--", "python", "agent.py")
+        done = lockstep("record", "--run", "r", "--", sys.executable, "agent.py")
         if "scrub" in rules:
             done = lockstep("scrub", "r", "--check")
         assert "LS402" in done.stderr, rules

@@ -95,7 +95,7 @@ def test_a_run_s_vault_goes_with_it_and_a_copy_keeps_it(tmp_path: Path) -> None:
 def test_without_the_vault_and_with_a_damaged_one_the_run_replays_and_says_what_it_is(tmp_path: Path) -> None:
     program = tmp_path / "agent.py"
     program.write_text(AGENT)
-    done = lockstep("record", "--run", "a", "--", "python", str(program), "--api-key", "given-on-the-line-1")
+    done = lockstep("record", "--run", "a", "--", sys.executable, str(program), "--api-key", "given-on-the-line-1")
     assert done.returncode == 0, done.stderr
     [vault] = (tmp_path / f"store.db{SUFFIX}").iterdir()
     assert replayed("a")["redacted"] == []
@@ -119,7 +119,7 @@ def test_without_the_vault_and_with_a_damaged_one_the_run_replays_and_says_what_
 def test_another_key_on_the_command_line_is_the_same_run(tmp_path: Path) -> None:
     program = tmp_path / "agent.py"
     program.write_text(AGENT)
-    lockstep("record", "--run", "a", "--", "python", str(program), "--api-key", "given-on-the-line-1")
-    done = lockstep("replay", "a", "--", "python", str(program), "--api-key", "another-one-2")
+    lockstep("record", "--run", "a", "--", sys.executable, str(program), "--api-key", "given-on-the-line-1")
+    done = lockstep("replay", "a", "--", sys.executable, str(program), "--api-key", "another-one-2")
     assert done.returncode == 0, done.stderr
     assert "another-one-2" in done.stdout
