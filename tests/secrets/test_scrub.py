@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ HARMLESS = (
 RULES = '[tool.lockstep]\nhide = ["ticket"]\n[tool.lockstep.scrub]\ncustomer = "CUST-[0-9]{6}"\n'
 AGENT = f"""
 import sys, lockstep
-import sys
 @lockstep.tool
 def look(who): return {PERSONAL!r} | {{"harmless": {HARMLESS!r}, "password": "hunter2-abc", "ticket": "abc-1"}}
 print(look({PERSONAL["email"]!r}), sys.argv[1:])
