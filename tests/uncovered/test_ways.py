@@ -27,8 +27,6 @@ STOPPED = {
     "websocket": "websocket",
     "websocket_aio": "websocket",
     "websocket_client": "websocket",
-    "shell": "process",
-    "spawned": "process",
 }
 # What reaches nobody, and only varies.
 NAMED = {
@@ -54,6 +52,14 @@ def test_what_reaches_outside_is_named_and_stopped(runs: Any, outside: Any, way:
     assert replayed["divergence"]["code"] == "LS210"
     assert runs.uncovered(replayed)[STOPPED[way]] == detail
     assert runs.status == 1
+    assert outside.visits == 1
+
+
+@pytest.mark.parametrize("way", ["shell", "spawned"])
+def test_a_process_that_reached_outside_is_served(runs: Any, outside: Any, way: str) -> None:
+    recorded = runs.record("ways", outside.port, way)
+    assert (recorded["exit"], runs.uncovered(recorded), outside.visits) == (0, {}, 1)
+    assert runs.replay()["identical"]
     assert outside.visits == 1
 
 
