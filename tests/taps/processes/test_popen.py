@@ -386,6 +386,19 @@ def test_what_goes_into_a_pipe_of_the_programs_own_is_named_and_not_served(sessi
     assert session.replay(program).difference.code == Code.NOT_COVERED
 
 
+@pytest.mark.parametrize("way", ["dup", "open"])
+def test_a_pipe_that_goes_another_way_is_named(session: Any, way: str) -> None:
+    def program() -> None:
+        with subprocess.Popen(["true"], stdout=subprocess.PIPE) as process:
+            fd = process.stdout.fileno()  # type: ignore[union-attr]
+            os.close(os.dup(fd)) if way == "dup" else open(fd, closefd=False).close()
+
+    session.record(program)
+    report = session.replay(program)
+    assert not report.identical
+    assert [item.source for item in report.coverage if item.how == "not covered"] == ["process output"]
+
+
 def test_a_replay_of_a_cut_recording_stops_at_the_cut(session: Any) -> None:
     def program() -> None:
         subprocess.run(["date"], stdout=subprocess.PIPE, check=True)

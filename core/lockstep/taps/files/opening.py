@@ -22,6 +22,7 @@ from lockstep.taps.files import contents
 from lockstep.taps.files.area import CHANGE, FILE, OWN, UPDATED, Area, asked, of, raise_recorded
 from lockstep.taps.host import pids
 from lockstep.taps.patches import Patches, stand_in
+from lockstep.taps.processes.descriptors import elsewhere
 
 real_open = builtins.open
 _real_os_open = os.open
@@ -57,6 +58,8 @@ def _open(
     if found is None or not how:
         if type(file) is str and file.startswith("/proc/"):
             file = pids.in_proc(file)
+        elif type(file) is int:
+            elsewhere(file, "open")
         return real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
     def really(opener: Any = None) -> Any:

@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from lockstep.errors import Code
-from lockstep.session import current, exceptions
+from lockstep.session import current, exceptions, lanes
 from lockstep.taps.host import pids
 from lockstep.taps.patches import stand_in
 from lockstep.taps.processes.pipes import Pipe, dry
@@ -27,6 +27,7 @@ _foreign: set[tuple[int, int]] = set()
 _MASTER = os.makedev(5, 2)  # of every pseudo-terminal, on Linux
 
 _STATE = "state"
+NOTE = "process output"
 
 
 def know(process: Process, pipes: list[Pipe]) -> None:
@@ -176,10 +177,32 @@ def pidfd_open(_: object, pid: int, flags: int = 0) -> int:
     return fd
 
 
+def elsewhere(fd: Any, way: str) -> None:
+    """A descriptor goes another way, on which nothing of what passes is seen: a process's pipe is named."""
+    session = current.session
+    if not _pipes or session is None or type(fd) is not int or lanes.inside() is not None:
+        return
+    pipe = pipe_of(fd)
+    if pipe is not None:
+        session.note(NOTE, f"{pipe.channel} of {pipe.process.call.name} is used by {way}")
+
+
+def _noting(name: str, real: Any) -> Any:
+    def call(_: object, *args: Any, **options: Any) -> Any:
+        for fd in args[:2]:
+            elsewhere(fd, f"os.{name}")
+        return real(*args, **options)
+
+    return stand_in(call, real, "posix")
+
+
 def install() -> None:
     """Puts the seams in place."""
     module: Any = os
     for ours, theirs in ((read, _read), (write, _write), (waitpid, _waitpid)):
         setattr(module, theirs.__name__, stand_in(ours, theirs, "posix"))
+    for name in ("dup", "dup2", "readv", "writev", "sendfile", "splice"):
+        if hasattr(os, name):
+            setattr(module, name, _noting(name, getattr(os, name)))
     if _pidfd_open is not None:
         module.pidfd_open = stand_in(pidfd_open, _pidfd_open, "posix")

@@ -22,7 +22,6 @@ from lockstep.taps.processes.process import KIND, STARTED, STDIN, Live, Served
 from lockstep.taps.processes.readiness import EXPIRED, choosing
 from lockstep.taps.processes.waiting import looking
 
-NOTE = "process output"
 _SLOT = "_lockstep_process"
 _RUNNING, _OVERDUE = "running", "overdue"
 
@@ -108,9 +107,9 @@ def _ask(session: Any, given: dict[str, Any]) -> tuple[Any, str]:
             fd = stream if isinstance(stream, int) else stream.fileno()
             if descriptors.pipe_of(fd) is None:  # else into the next process
                 descriptors.know_foreign(fd)
-                session.note(NOTE, f"{channel} of {name} goes into a {into} of the program's own")
+                session.note(descriptors.NOTE, f"{channel} of {name} goes into a {into} of the program's own")
     if given.get("pass_fds"):
-        session.note(NOTE, f"{name} is given descriptors (pass_fds)")
+        session.note(descriptors.NOTE, f"{name} is given descriptors (pass_fds)")
     return call, name
 
 

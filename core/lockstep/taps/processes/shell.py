@@ -75,7 +75,7 @@ def _spawning(name: str, real: Any) -> Any:
         for action in options.get("file_actions") or ():
             if action[0] == os.POSIX_SPAWN_DUP2 and request.foreign(action[1]):
                 descriptors.know_foreign(action[1])
-                session.note("process output", f"{title} is given descriptors of the program's own")
+                session.note(descriptors.NOTE, f"{title} is given descriptors of the program's own")
         return (_record if call.live else _serve)(session, call, title, real, (path, argv, env), options)
 
     return in_place(spawn, real, "posix")
