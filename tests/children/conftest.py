@@ -27,7 +27,10 @@ class Runs:
 
     def record(self, agent: str, *words: str) -> dict[str, Any]:
         """`agent`: one of the folder's, or a path."""
-        return self._json("record", "--run", "r", "--json", "--", sys.executable, str(AGENTS / agent), *words)
+        return self._json("record", "--run", "r", "--json", "--", sys.executable, str(self.agent(agent)), *words)
+
+    def agent(self, name: str) -> Path:
+        return AGENTS / name
 
     def replay(self, agent: str = "", *words: str) -> dict[str, Any]:
         """With an agent: that one in place of the recorded."""
@@ -38,7 +41,14 @@ class Runs:
         return list(self._json("log", "r", "--json")["steps"])
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
+        started = self.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, self.said = started.communicate(timeout=90)
+        return subprocess.CompletedProcess(words, started.returncode, out, self.said)
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        """In a process group of its own."""
+        options.setdefault("stdout", subprocess.DEVNULL)
+        return subprocess.Popen(
             [sys.executable, "-m", "lockstep", *words],
             cwd=self.place,
             env={
@@ -48,13 +58,10 @@ class Runs:
                 "OPENAI_API_KEY": "test",
             },
             stdin=subprocess.DEVNULL,
-            capture_output=True,
             text=True,
-            timeout=90,
-            check=False,
+            start_new_session=True,
+            **options,
         )
-        self.said = done.stderr
-        return done
 
     def _json(self, *words: str) -> dict[str, Any]:
         done = self.run(*words)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,16 @@ def test_a_child_that_is_killed_is_replayed_to_where_it_was(runs: Any) -> None:
     again = runs.replay()
     assert again["identical"] and not again["cut"], runs.said
     assert "-9" in runs.printed.splitlines()
+
+
+def test_a_run_whose_processes_were_all_killed_at_once_replays_to_the_cut(runs: Any, tmp_path: Path) -> None:
+    recording = runs.start("record", "--run", "r", "--", sys.executable, str(runs.agent("endless.py")))
+    while not (tmp_path / "far").exists():
+        time.sleep(0.01)
+    os.killpg(recording.pid, signal.SIGKILL)
+    recording.wait()
+    again = runs.replay()
+    assert again["identical"] and again["cut"], runs.said
 
 
 def test_a_daemon_process_ends_with_its_parent(runs: Any) -> None:

@@ -35,6 +35,14 @@ def test_pools_hand_out_the_same_work_and_take_answers_in_the_same_order(runs: A
     assert lines(runs.printed) == printed
 
 
+def test_threads_may_start_processes_side_by_side(runs: Any) -> None:
+    recorded = runs.record("threads.py")
+    assert recorded["exit"] == 0, runs.said
+    printed = lines(runs.printed)
+    assert_replays(runs, 2)
+    assert lines(runs.printed) == printed
+
+
 def test_a_model_that_children_ask_is_recorded_and_not_asked_again(runs: Any) -> None:
     recorded = runs.record("asking.py", "fork")
     assert recorded["counts"]["model"] == 4, runs.said

@@ -11,6 +11,7 @@ import _thread
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lockstep.launch import meeting
@@ -51,6 +52,7 @@ class Followed:
         self.status: int | None = None  # what the process will exit with, where somebody told
         self.reported = False
         self._cut = False
+        self._board: Any = None
         self._earlier = False  # replay: it was forked to become the program that was recorded
         self._ending = _thread.allocate_lock()
         self._ender = 0  # the thread that records the end
@@ -88,7 +90,7 @@ class Followed:
         session.meeting = self.settings.meeting
         if self.settings.mode == "replay":
             session.on_stop = self.stopped
-            vars(session)["wanted"] = self._wanted
+            vars(session).update(wanted=self._wanted, want=partial(meeting.want, self.settings.meeting))
             if session.stopped:
                 self.stopped()
 
@@ -198,6 +200,7 @@ class Followed:
             return
         error = getattr(sys, "last_exc", None)
         self.end(self.status, error)
+        self._at_cut()
         if isinstance(error, KeyboardInterrupt):
             # Python ends by SIGINT after an uncaught one, unless some text was evaluated since: what we import
             # at the end does that. This evaluation has the interpreter remember again.
@@ -219,6 +222,7 @@ class Followed:
             from lockstep.taps.output import silence
 
             session.silence = silence
+            stopped = session.stopped
             if self.settings.mode == "replay":
                 from lockstep.taps import guard
 
@@ -230,8 +234,18 @@ class Followed:
             except BaseException as fault:
                 self._fault(fault)
                 return
-            self._cut = report.cut
+            self._cut = report.cut and stopped
+            self._board = session.board()
             self._report(report)
+
+    def _at_cut(self) -> None:
+        """A process that was killed when it was recorded does not end by itself here: whoever killed it then may be
+        about to."""
+        if self._cut and not self.first:
+            if self._board is not None:
+                self._board.cut()
+            _sleep(LINGER)
+            _kill(self.pid, 9)
 
     def _name_the_uncovered(self, session: Session) -> None:
         for other in meeting.heard(self.settings.meeting):
@@ -251,6 +265,7 @@ class Followed:
         """Stands for `os._exit`, which runs no exit handler."""
         if os.getpid() == self.pid:
             self.end(status)
+            self._at_cut()
         _exit(status)
 
     def _abort(self) -> NoReturn:
@@ -380,15 +395,9 @@ class Followed:
 
     def _watch(self, grace: float) -> None:
         _sleep(grace)
-        session = self.session
-        _start_thread(self._last, (session,))
+        _start_thread(self._last, (self.session,))
         self.end(None)
-        if session is not None and not self.first and self._cut:
-            board = session.board()
-            if board is not None:
-                board.cut()
-            _sleep(LINGER)
-            _kill(self.pid, 9)
+        self._at_cut()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
@@ -457,6 +466,13 @@ def _quiet() -> None:
             shown(kind, error, trace)
 
     sys.excepthook = hook
+    shown_anywhere = sys.unraisablehook
+
+    def unraisable_hook(args: Any) -> None:
+        if not issubclass(args.exc_type, (Cut, Divergence)):
+            shown_anywhere(args)
+
+    sys.unraisablehook = unraisable_hook
     threading: Any = sys.modules.get("threading")
     if threading is None:
         return

@@ -12,11 +12,9 @@ from __future__ import annotations
 import os
 from _thread import get_ident
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from lockstep.session import current, lanes, reads
-from lockstep.session.gate import Stopped
 from lockstep.session.lanes import Lane, strand
 
 _installed = False
@@ -35,19 +33,41 @@ def install() -> None:
     if not _installed and hasattr(os, "register_at_fork"):
         _installed = True
         os.register_at_fork(before=_before, after_in_parent=_parent, after_in_child=_child)
+        for name in ("fork", "forkpty"):
+            if hasattr(os, name):
+                setattr(os, name, _in_turn(getattr(os, name)))
+
+
+def _in_turn(fork: Any) -> Any:
+    """Names the child, and waits for the fork's place among what other threads do, before anything of the fork: what
+    others do then (`logging` takes its lock) would keep the thread waiting whose place it is."""
+
+    def forking() -> Any:
+        session: Any = current.session
+        if session is None or (strand.process is None and lanes.inside() is not None):
+            return fork()
+        before, strand.process = strand.process, _name(session)
+        try:
+            return fork()
+        finally:
+            strand.process = before
+
+    forking.__name__ = forking.__qualname__ = fork.__name__
+    forking.__module__, forking.__doc__ = fork.__module__, fork.__doc__
+    return forking
 
 
 def _before() -> None:
     session: Any = current.session
     if session is None:
         return
-    lane = None
-    if strand.process is not None or lanes.inside() is None:
-        try:
-            session.meet()
-            lane = _name(session)
-        except Exception as error:
-            session.fault("fork", error)
+    lane = strand.process
+    try:
+        session.meet()
+        if lane is None and lanes.inside() is None:
+            lane = lanes.lane().child("fork", strand=True)  # by who took `os.fork` before us
+    except Exception as error:
+        session.fault("fork", error)
     # What others do around a fork is not the program's: threading makes itself a new lock in the child.
     _forking[get_ident()] = lane, lanes.INSIDE.set(lanes.INSIDE.get() or True)
     session.before_fork()
@@ -64,11 +84,11 @@ def _name(session: Any) -> Lane:
         session.cause(parent, "fork", number)
     elif lane.name not in session.tape.strands and not session.interrupted:
         session.never_began(lane.name)
+        session.raise_latched()
     else:
         slot = session.cause(parent, "fork", number)
         if slot is not None:
-            with suppress(Stopped):  # who forks finds what was latched at its next call
-                session.gate.wait(slot)
+            session.wait(slot)
     return lane
 
 

@@ -360,6 +360,19 @@ def flush_all(session: Any, emit: Emit | None = None) -> None:
                 _dirty[source] = None
 
 
+def order_left(session: Any) -> bool:
+    """Replay: whether some lane has not yet taken its place among other processes as often as it had."""
+    for name, recorded in session.tape.lanes.items():
+        for source, events in recorded.reads.items():
+            if source.startswith(ORDER):
+                lane = session.lanes.get(name)
+                served = lane.taps.get(source) if lane is not None else None
+                total = sum(len(values) for values in _chunks(session.tape, name, source)) if events else 0
+                if (served.count if served is not None else 0) < total:
+                    return True
+    return False
+
+
 def pending(lane: Lane) -> bool:
     """Whether the lane has read what is in no event yet, but for who comes first."""
     return any(source.lane is lane and source.fresh and not source.name.startswith(ORDER) for source in tuple(_dirty))

@@ -14,7 +14,7 @@ import msgspec
 from lockstep.errors import Code, Cut, Difference, Divergence
 from lockstep.log import canonical
 from lockstep.log.model import Kind, Value
-from lockstep.session import claims, current, engine, findings, lanes, sites
+from lockstep.session import claims, current, engine, findings, lanes, reads, sites
 from lockstep.session.effects import Handed, ServedCall, served
 from lockstep.session.gate import Gate, Stopped
 from lockstep.session.lanes import Lane
@@ -29,6 +29,7 @@ from lockstep.session.turns import Turns
 _sleep = time.sleep  # before the taps
 _monotonic_ns = time.monotonic_ns
 _PATIENCE = 0.1  # seconds that a loop waits for a callback from another thread before it goes on without
+_LATE = 2_000_000_000  # nanoseconds that a strand which came to the cut waits for what others had still said
 _SETTLE = 1.0  # seconds without progress after which other strands are not waited for at the end
 
 
@@ -47,6 +48,7 @@ class Replaying(Session):
         self.interrupted = tape.interrupted
         self.gate = Gate(tape.slots, speed)
         self.printer: Callable[[str, Value], None] | None = None
+        self.want: Callable[[str], None] | None = None  # says so of another process, by its lane
         self.wanted: Callable[[], bool] | None = None  # whether another process waits for this one to come to its cut
         self._first: Difference | None = None
         self._when = 0  # when that was found
@@ -343,6 +345,9 @@ class Replaying(Session):
     def cut_here(self, lane: Lane | None = None) -> NoReturn:
         """This strand went past the cut: it waits for the others to get there, then stops."""
         self.gate.wait_all()
+        until = _monotonic_ns() + _LATE
+        while len(self.processes) > 1 and not self.stopped and _monotonic_ns() < until and reads.order_left(self):
+            _sleep(0.005)  # others of its strands still say what other processes heard
         self.cut()
         self.raise_latched()
 

@@ -33,6 +33,7 @@ ends_with: Callable[[int], None] | None = None
 def install() -> None:
     """Patches multiprocessing's modules when they are imported. Once."""
     when_imported("multiprocessing.process", _process)
+    when_imported("multiprocessing.process", waits.install_process)
     when_imported("multiprocessing.spawn", _spawn)
     when_imported("multiprocessing.resource_tracker", _tracker)
     when_imported("multiprocessing.util", _util)
@@ -62,13 +63,17 @@ def _process(module: ModuleType) -> None:
         session = current.session
         if session is None:
             return begin(self)
-        before, strand.process = strand.process, _lane(session, self)
+        lane = _lane(session, self)
+        before, strand.process = strand.process, lane
         try:
-            return begin(self)
+            begun = begin(self)
         finally:
             strand.process = before
+        waits.started(session, self, lane)
+        return begun
 
     def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
+        waits.forget()
         if current.session is not None and not current.session.recording:
             self.run = partial(_quietly, self.run)
         status = bootstrap(self, *args, **kwargs)
@@ -78,8 +83,6 @@ def _process(module: ModuleType) -> None:
 
     start.__doc__ = begin.__doc__
     process.start, process._bootstrap = start, _bootstrap
-    module.__dict__["_cleanup"] = partial(_clean_up, module)
-    module.__dict__["active_children"] = partial(_active_children, module)
 
 
 def _quietly(run: Callable[[], Any]) -> None:
@@ -90,23 +93,6 @@ def _quietly(run: Callable[[], Any]) -> None:
         run()
     except (Cut, Divergence):
         raise SystemExit(1) from None
-
-
-def _by_identity(process: Any) -> Any:
-    return process._identity
-
-
-def _clean_up(module: Any) -> None:
-    # As Python does it, but in an order that is not that of addresses: each look is a read.
-    for process in sorted(module._children, key=_by_identity):
-        if process._popen is not None and process._popen.poll() is not None:
-            module._children.discard(process)
-
-
-def _active_children(module: Any) -> list[Any]:
-    """Return list of process objects corresponding to live child processes"""
-    _clean_up(module)
-    return sorted(module._children, key=_by_identity)
 
 
 def _lane(session: Any, process: Any) -> Lane | None:
