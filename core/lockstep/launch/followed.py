@@ -235,7 +235,7 @@ class Followed:
                 self._fault(fault)
                 return
             self._cut = report.cut and stopped
-            self._board = session.board()
+            self._board = session.shared
             self._report(report)
 
     def _at_cut(self) -> None:
@@ -292,9 +292,9 @@ class Followed:
         that it had done then, until it has reported, or nothing moves any more."""
         session: Any = self.session
         other = next((each for each in reversed(meeting.heard(self.settings.meeting)) if each.pid == pid), None)
-        if session is None or other is None or other.state != meeting.RECORDED:
+        board = session.board() if session is not None else None
+        if board is None or other is None or other.state != meeting.RECORDED:
             return
-        board = session.board()
         if self.settings.mode == "record":
             board.settled(other.lane, STORED)
             return
@@ -388,7 +388,7 @@ class Followed:
         session = self.session
         ours = session is not None and _difference(session) is not None
         if ours and session is not None:
-            board = session.board()
+            board = session.board() if len(session.processes) > 1 else None
             if board is not None:
                 board.stop()
         _start_thread(self._watch, ((GRACE if self.first else GRACE_OF_CHILD) if ours else 0.0,))

@@ -130,7 +130,7 @@ class Standstill:
             now = (gate.progress, times.user + times.system)
             busy = now[0] != last[0] or now[1] - last[1] > _BUSY
             last = now
-            board = session.board() if session.meeting else None
+            board = session.board() if session.meeting and len(session.processes) > 1 else None
             if board is not None:
                 if board.stopped:
                     session.leave()

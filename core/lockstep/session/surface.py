@@ -64,6 +64,7 @@ class Session:
         self.pid = os.getpid()
         self.began = _monotonic_ns()
         self._board: Board | None = None
+        self._apart = False  # the processes of the run cannot share anything
         self.faults: list[str] = []
         self.notes: dict[tuple[str, str], int] = {}
         self.watched: dict[str, str] = {}  # clients that could have gone live: what became of that
@@ -160,10 +161,19 @@ class Session:
     def board(self) -> Board | None:
         """What this process shares with the others of its run; None where they cannot share anything."""
         self.meet()
-        if self._board is None and self.meeting:
+        if self._board is None and self.meeting and not self._apart:
             with self._lock:
                 if self._board is None:
-                    self._board = Board(os.path.join(self.meeting, "board"))
+                    try:
+                        self._board = Board(os.path.join(self.meeting, "board"))
+                    except (ImportError, OSError) as error:
+                        self._apart = True
+                        self.fault("order among processes", error)
+        return self._board
+
+    @property
+    def shared(self) -> Board | None:
+        """The same, if somebody has needed it yet."""
         return self._board
 
     def meet(self) -> None:
