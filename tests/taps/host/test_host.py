@@ -95,15 +95,16 @@ def test_what_libraries_look_for_is_the_real_process(session: Any, recorded_else
 
 
 def test_a_forked_child_has_an_id_of_its_own(session: Any, recorded_elsewhere: Any) -> None:
-    session.record(lambda: None)
-    recorded_elsewhere.undo()
-
     def program() -> int:
+        parent = os.getpid()
         child = os.fork()
         if child == 0:
-            os._exit(0 if os.getpid() == pids._getpid() else 1)
+            os._exit(0 if os.getpid() != parent else 1)
         return os.waitpid(child, 0)[1]
 
+    session.record(program)
+    recorded_elsewhere.undo()
+    assert session.result == 0
     session.replay(program)
     assert session.result == 0
 
