@@ -107,8 +107,8 @@ def gather(place: str) -> Gathered:
     return Gathered(
         reports=tuple(found[lane] for lane in lanes if lane in found),
         followed=tuple(lanes),
-        running=tuple(lane for lane in without if alive(lanes[lane])),
-        ended=tuple(lane for lane in without if not alive(lanes[lane])),
+        running=tuple(sorted(lane for lane in without if alive(lanes[lane]))),
+        ended=tuple(sorted(lane for lane in without if not alive(lanes[lane]))),
     )
 
 
