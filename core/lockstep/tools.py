@@ -156,6 +156,8 @@ def _plain(function: Any, about: _Tool) -> Any:
         if session is None:
             return function(*args, **kwargs)
         call = about.open(session, args, kwargs)
+        if call.held:
+            call.ready()
         if not call.live:
             return _answer(call, about.name, call.take())
         try:
@@ -176,6 +178,8 @@ def _coroutine(function: Any, about: _Tool) -> Any:
         if session is None:
             return await function(*args, **kwargs)
         call = about.open(session, args, kwargs)
+        if call.held:
+            await call.aready()
         if not call.live:
             piece = await call.atake()
             if piece.status is Status.CLOSED:
@@ -199,6 +203,8 @@ def _generator(function: Any, about: _Tool) -> Any:
         if session is None:
             return (yield from function(*args, **kwargs))
         call = about.open(session, args, kwargs)
+        if call.held:
+            call.ready()
         if not call.live:
             while (piece := call.take()).status is None:
                 yield _given(call, about.name, cast("dict[str, Value]", piece.value)["item"])
@@ -235,6 +241,8 @@ def _async_generator(function: Any, about: _Tool) -> Any:
                 yield item
             return
         call = about.open(session, args, kwargs)
+        if call.held:
+            await call.aready()
         if not call.live:
             while (piece := await call.atake()).status is None:
                 yield _given(call, about.name, cast("dict[str, Value]", piece.value)["item"])

@@ -1,7 +1,9 @@
 """One effect, as the taps and adapters that intercept it see it. The same object records and replays.
 
     call = session.open("http")                    # in the strand that makes the call
-    call.ask(name, request, key)                   # decides; may raise Divergence or Cut
+    call.ask(name, request, key)                   # states it; may raise Divergence or Cut
+    if call.held:                                  # a fork: `live` is only known from here on
+        call.ready()                               # or: await call.aready(); may raise Refusal too
     if call.live:
         with call.inside():                        # the client's own work belongs to the effect
             answer = original(...)
@@ -12,7 +14,26 @@
 
 `open` and `ask` are apart because a streamed request body is only known after it was sent: open
 before the client starts, ask when the body is complete. Everything raised by our own recording is
-kept from the program (fail open); Divergence and Cut are meant for it.
+kept from the program (fail open); Divergence, Cut and Refusal are meant for it.
+
+Held calls
+    A session that serves first and runs for real later (a fork) cannot say at `open` which it will be:
+    that hangs on the whole request and on whether the served part is over. Its calls have `held` True.
+    The tap then does what it does in a replay (collects the request, sends nothing, starts nothing),
+    asks, and calls `ready` before it does anything else with the call. After that `live` is final:
+
+    False   the tap goes on as in a replay: `take` or `atake`, piece by piece.
+    True    the tap sends for real what it held back, inside `inside()`, exactly as the client would
+            have without us, and records the answer: `part`, `end`. A body that could be drawn only
+            once has been drawn by now, and is given on.
+
+    What `ready` and `aready` raise is the end of the call, which the session has noted by then: the tap
+    lets it through as it is, and whatever it still says of the call is ignored. Between `ask` and `ready`
+    nothing but `end` may be called (a program that gives up).
+    A call opened inside another one that runs live is not held: the policy was asked for the outer one.
+
+    Some taps look at more than is below, so every kind has it: `session`, `lane`, `name`, `pos` (0: not
+    asked yet), `kind`, and where it is served `recorded` (None: nothing is known of this call) and `hand`.
 """
 
 from __future__ import annotations
@@ -46,12 +67,22 @@ class Inside(Protocol):
 class Call(Protocol):
     """The surface that taps use; `lockstep.session.effects` has the two implementations."""
 
-    live: bool  # known from `open` on
+    live: bool  # from `open` on; if held, from `ready` on and False before
+    held: bool  # from `open` on: nothing may be sent or started before `ready`
     nested: bool  # begun inside another effect: recorded for show, never matched alone
 
     def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
         """States the request, once. `key` is what must match (a subset of `request`); `kind` replaces
         the one given to `open`. Replay: raises Divergence where the record has no such call here."""
+        ...
+
+    def ready(self) -> None:
+        """Decides whether the call is live. Held: blocks until the served part is over, where the call is not
+        in it; raises Divergence, Cut or Refusal. Else: nothing, at no cost."""
+        ...
+
+    async def aready(self) -> None:
+        """The same for tasks: suspends as `atake` does, and is cancelled like it."""
         ...
 
     def inside(self) -> Inside:

@@ -89,10 +89,17 @@ class Ignored:
     """A call made by our own code: nothing is recorded."""
 
     live = True
+    held = False
     nested = True
     __slots__ = ()
 
     def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
+        pass
+
+    def ready(self) -> None:
+        pass
+
+    async def aready(self) -> None:
         pass
 
     def inside(self) -> _Within:
@@ -118,6 +125,7 @@ class LiveCall:
     """An effect that runs for real and is recorded. Faults of ours never reach the program."""
 
     live = True
+    held = False
     __slots__ = (
         "_ended",
         "_handed",
@@ -173,6 +181,12 @@ class LiveCall:
             )  # fmt: skip
         except Exception as error:
             session.fault(f"begin of {self._kind} {name}", error)
+
+    def ready(self) -> None:
+        pass
+
+    async def aready(self) -> None:
+        pass
 
     def inside(self) -> _Within:
         ticks = here()
@@ -246,6 +260,7 @@ class ServedCall:
     """A recorded effect that is handed out again."""
 
     live = False
+    held = False
     nested = False
     __slots__ = (
         "_begun",
@@ -310,6 +325,12 @@ class ServedCall:
                 laid.accept()
                 return followed[0], followed[1], again
         return hidden  # type: ignore[no-any-return]
+
+    def ready(self) -> None:
+        pass
+
+    async def aready(self) -> None:
+        pass
 
     def inside(self) -> _Within:
         return _Within(None)
