@@ -14,7 +14,7 @@ from lockstep.debugger import bodies
 from lockstep.debugger.dialects import anthropic, bedrock, gemini, ollama, openai
 from lockstep.debugger.dialects.parts import Answer, Message, ToolCall, Usage, at, string, total
 from lockstep.log.model import Value
-from lockstep.taps.http.endpoints import describe
+from lockstep.session.inference import describe
 
 __all__ = ["Answer", "Conversation", "Message", "ToolCall", "Usage", "read"]
 

@@ -6,6 +6,10 @@ keep = ["csrf_token"]                 # names whose values are none
 
 [tool.lockstep.scrub]
 customer = "CUST-[0-9]{6}"            # personal data by its shape; a group says what of it
+
+[tool.lockstep.effects]
+"issue_refund" = "mutating"           # what calls may do to the outside; the first that fits decides
+"POST https://search.example.com/*" = "read"
 """
 
 from __future__ import annotations
@@ -17,15 +21,20 @@ import msgspec
 
 from lockstep.errors import Code, TargetError
 from lockstep.log.names import Rules
+from lockstep.session.policy import CLASSES, EffectRules
 
 FILE = "pyproject.toml"
 
 
+_KNOWN = ("effects", "hide", "keep", "scrub")
+
+
 class Project(msgspec.Struct, frozen=True):
-    """What a project has to say of its secrets."""
+    """What a project has to say of its secrets, and of what its calls may do."""
 
     rules: Rules = Rules()
     scrub: dict[str, str] = {}
+    effects: EffectRules = EffectRules()
 
 
 def here() -> Project:
@@ -53,12 +62,36 @@ def _read(text: bytes, path: str) -> Project:
         table: Any = tomllib.loads(text.decode()).get("tool", {}).get("lockstep", {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TargetError(Code.BAD_TARGET, f"cannot read the rules in {path}: {error}") from None
+    if not isinstance(table, dict):
+        raise TargetError(Code.BAD_TARGET, f"[tool.lockstep] of {path} must be a table")
+    unknown = sorted(table.keys() - set(_KNOWN))
+    if unknown:
+        # A rule that nobody reads is worse than none: its author counts on it.
+        raise TargetError(Code.BAD_TARGET, f"[tool.lockstep] of {path} has no {unknown[0]}: it has {', '.join(_KNOWN)}")
     scrub = table.get("scrub", {})
     if not isinstance(scrub, dict) or not all(isinstance(each, str) for each in scrub.values()):
         raise TargetError(
             Code.BAD_TARGET, f"[tool.lockstep.scrub] of {path} must give a name to each regular expression"
         )
-    return Project(Rules(_names(table, "hide", path), _names(table, "keep", path)), scrub)
+    secrets = Rules(_names(table, "hide", path), _names(table, "keep", path))
+    return Project(secrets, scrub, EffectRules(_effects(table, path), os.path.relpath(path)))
+
+
+def _effects(table: dict[str, Any], path: str) -> tuple[tuple[str, Any], ...]:
+    given = table.get("effects", {})
+    where = f"[tool.lockstep.effects] of {path}"
+    if not isinstance(given, dict):
+        raise TargetError(Code.BAD_TARGET, f'{where} must be a table of "NAME" = "CLASS"')
+    for pattern, effect in given.items():
+        if isinstance(effect, dict):
+            raise TargetError(Code.BAD_TARGET, f'{where}: a name with dots stands in quotes, "{pattern}.…" = "CLASS"')
+        if effect not in CLASSES:
+            raise TargetError(
+                Code.BAD_TARGET, f'{where}: "{pattern}" must be one of {", ".join(CLASSES)}, not {effect!r}'
+            )
+        if not pattern.strip():
+            raise TargetError(Code.BAD_TARGET, f'{where}: "{pattern}" names nothing')
+    return tuple(given.items())
 
 
 def _names(table: dict[str, Any], key: str, path: str) -> tuple[str, ...]:

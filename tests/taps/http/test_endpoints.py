@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lockstep.taps.http.endpoints import classify, describe, harmless
+from lockstep.session.inference import describe, harmless
+from lockstep.taps.http.endpoints import classify
 
 STAINLESS = [["X-Stainless-Lang", "python"]]
 ANTHROPIC = [["anthropic-version", "2023-06-01"], *STAINLESS]

@@ -1,0 +1,157 @@
+"""What a call may do to the outside, and so whether it may run for real past a fork point. Pure functions.
+
+Every outermost effect has a class:
+
+    inference   a model's answer: costs tokens, changes nothing
+    read        looks something up
+    mutating    changes something
+    unknown     nobody said, and nothing shows it: treated as mutating
+
+Who says so, strongest first: a rule of the project (`[tool.lockstep.effects]`), a declaration (`lockstep.tool`,
+`lockstep.mark`, an adapter, the annotations of an MCP tool), the request itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from lockstep.log.model import Value
+from lockstep.session import inference, mcp
+from lockstep.session.patterns import matches
+
+type EffectClass = Literal["inference", "read", "mutating", "unknown"]
+type Tail = Literal["", "live", "reuse", "record"]
+type Decision = Literal["live", "reuse", "refuse"]
+
+CLASSES: tuple[EffectClass, ...] = get_args(EffectClass.__value__)
+TAILS: tuple[Tail, ...] = get_args(Tail.__value__)
+
+# RFC 9110, section 9.2.1: "the client does not request, and does not expect, any state change on the origin server".
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+# Sections 9.3.4 and 9.3.5, and RFC 5789: they ask for a change. A POST may be a search.
+_CHANGING = frozenset({"PUT", "DELETE", "PATCH"})
+_HARMLESS = frozenset({"inference", "read"})
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """A class, and who says so: `declared in agent/tools.py:71`, as it goes on after "it is mutating"."""
+
+    effect: EffectClass
+    where: str
+
+
+class EffectRules(msgspec.Struct, frozen=True):
+    """A project's own rules: (pattern, class), of which the first that fits decides. See `lockstep.session.patterns`.
+    `where`: the file that they stand in."""
+
+    rules: tuple[tuple[str, EffectClass], ...] = ()
+    where: str = ""
+
+    def find(self, kind: str, name: str, request: Value) -> Declared | None:
+        """What they say of a call, None if nothing."""
+        for pattern, effect in self.rules:
+            if matches(pattern, kind, name, request):
+                return Declared(effect, f'by the rule "{pattern}" in {self.where or "the run"}')
+        return None
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """What may run for real.
+
+    live   patterns of calls that may, whatever else is said
+    tail   "": inference and reads run, anything else is answered from the record or refused
+           "live": everything runs
+           "reuse": a call that equals an unused recorded one is answered from the record, any other as by ""
+           "record": the same, and any other is refused
+    """
+
+    live: tuple[str, ...] = ()
+    tail: Tail = ""
+    rules: EffectRules = EffectRules()
+
+    def allows(self, kind: str, name: str, request: Value = None) -> bool:
+        """Whether the call was named as one that may run."""
+        return any(matches(pattern, kind, name, request) for pattern in self.live)
+
+
+def judge(kind: str, name: str, request: Value, declared: Declared | None, rules: EffectRules) -> Declared:
+    """The class of a call, with who says so. `declared`: by the program, None where it says nothing."""
+    if rules.rules:
+        found = rules.find(kind, name, request)
+        if found is not None:
+            return found
+    return declared if declared is not None else _BY_KIND.get(kind, _undeclared)(request)
+
+
+def classify(
+    kind: str, name: str, request: Value, declared: Declared | None = None, rules: EffectRules | None = None
+) -> EffectClass:
+    """The class of a call; see `judge`."""
+    return judge(kind, name, request, declared, rules if rules is not None else NO_RULES).effect
+
+
+def decide(
+    policy: Policy, effect_class: str, kind: str, name: str, recorded: bool, request: Value = None
+) -> Decision:  # fmt: skip
+    """What becomes of a call past a fork point. `recorded`: whether an unused recorded call has its match key.
+
+    What was named runs, whatever the rest says: it is the one thing that was said of this very call.
+    """
+    if policy.tail == "live" or policy.allows(kind, name, request):
+        return "live"
+    if policy.tail == "record":
+        return "reuse" if recorded else "refuse"
+    if recorded and (policy.tail == "reuse" or kind in _ANSWERED_ONCE):
+        return "reuse"
+    if effect_class in _HARMLESS:
+        return "live"
+    return "reuse" if recorded else "refuse"
+
+
+NO_RULES = EffectRules()
+
+# A pipe that has been read cannot be read again, and nobody wants to type once more what has been typed. So what
+# stdin gave in the recording goes first, and only what the program wants beyond it is read for real.
+_ANSWERED_ONCE = frozenset({"human"})
+
+_UNDECLARED = Declared("unknown", "nobody declared it")
+_PROCESS = Declared("unknown", "a process may do anything")
+_HUMAN = Declared("read", "it only asks a person")
+_MODEL = Declared("inference", "it is a call to a model")
+_HOSTED = Declared("unknown", "it has the provider run tools, or a job in the background")
+_POST = Declared("unknown", "a POST may change something")
+_METHODS = {
+    **{method: Declared("read", f"a {method} only reads") for method in _SAFE},
+    **{method: Declared("mutating", f"a {method} changes something") for method in _CHANGING},
+    "POST": _POST,
+}
+
+
+def _undeclared(request: Value) -> Declared:
+    return _UNDECLARED
+
+
+def _http(request: Value) -> Declared:
+    asked: dict[str, Any] = request if isinstance(request, dict) else {}
+    method = asked.get("method")
+    found = _METHODS.get(method) if isinstance(method, str) else None
+    if found is None or method in _SAFE:
+        return found or _UNDECLARED
+    told = mcp.harmless(asked)
+    return Declared("read", told) if told else found
+
+
+def _model(request: Value) -> Declared:
+    body = request.get("body") if isinstance(request, dict) else None
+    return _MODEL if not isinstance(body, bytes) or inference.only(body) else _HOSTED
+
+
+_BY_KIND: dict[str, Callable[[Value], Declared]] = {
+    "http": _http,
+    "model": _model,
+    "human": lambda request: _HUMAN,
+    "process": lambda request: _PROCESS,
+}
