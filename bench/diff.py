@@ -73,7 +73,7 @@ def write(store: Path, name: str, calls: Iterator[Call]) -> None:
         pos = 2
         for tool, arguments, answer in calls:
             begin, pos = pos + 1, pos + 2
-            body = {"request": {"arguments": arguments, "class": "mutating"}, "site": "agent.py:12 in ask"}
+            body = {"request": {"arguments": arguments}, "site": "agent.py:12 in ask", "class": "mutating"}
             asked = key("tool", tool, {"arguments": arguments})
             events.append(Event(Kind.BEGIN, begin, begin * 1000, "main", "tool", tool, key=asked, body=body))
             got = digest(answer)[:16]

@@ -4,6 +4,7 @@
     lockstep.replay("refund", target).identical
     lockstep.diff("refund", "refund-2").first           # what two runs did differently
     @lockstep.tool                                      # any function as an effect
+    lockstep.mark(obj, effect="read")                   # what any tool may do to the outside
     lockstep.step("triaged", state)                     # a named step
 
 Nothing of it does anything without a session.
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from lockstep.debugger.diff import Diff, diff
     from lockstep.errors import Divergence, LockstepError
     from lockstep.inprocess import Replay, areplay, record, replay
-    from lockstep.tools import step, tool
+    from lockstep.tools import mark, step, tool
 
-__all__ = ["Diff", "Divergence", "LockstepError", "Replay", "areplay", "diff", "record", "replay", "step", "tool"]
+__all__ = [
+    "Diff", "Divergence", "LockstepError", "Replay", "areplay", "diff", "mark", "record", "replay", "step", "tool",
+]  # fmt: skip
 
 _HOMES = {
     "Diff": "debugger.diff",
@@ -29,6 +32,7 @@ _HOMES = {
     "Replay": "inprocess",
     "areplay": "inprocess",
     "diff": "debugger.diff",
+    "mark": "tools",
     "record": "inprocess",
     "replay": "inprocess",
     "step": "tools",

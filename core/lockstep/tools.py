@@ -1,20 +1,21 @@
-"""By hand: `@lockstep.tool` makes an effect of any function, `lockstep.step` marks a step.
+"""By hand: `@lockstep.tool` makes an effect of any function, `lockstep.step` marks a step, `lockstep.mark` says what
+any tool may do to the outside.
 
-Both do nothing without a session.
+They do nothing without a session.
 """
 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import AsyncIterator, Callable, Generator
-from typing import Any, Literal, cast, overload
+from typing import Any, cast, overload
 
-from lockstep.errors import Code, LockstepError
+from lockstep.errors import Code, LockstepError, TargetError
 from lockstep.log import canonical
 from lockstep.log.model import Status, Value
-from lockstep.session import current, exceptions, snapshot
-
-type EffectClass = Literal["inference", "read", "mutating", "unknown"]
+from lockstep.session import current, declarations, exceptions, sites, snapshot
+from lockstep.session.policy import CLASSES, Declared, EffectClass
 
 
 @overload
@@ -28,12 +29,48 @@ def tool(function: Any = None, /, *, effect: EffectClass = "unknown", name: str 
     a class that `lockstep.session.snapshot` can take apart; in a replay the function does not run, so
     what it does to its arguments does not happen.
 
-    effect  what running it means: `inference`, `read`, `mutating` or `unknown`
+    effect  what running it means: `inference`, `read`, `mutating` or `unknown`. Past a fork point, calls of the
+            first two run for real, others are answered from the record or refused
     name    what it is called in the run; the function's own name by default
+
+    Raises TargetError LS402 for another `effect`.
     """
+    _check(effect)
     if function is None:
         return functools.partial(_wrapped, effect=effect, name=name)
     return _wrapped(function, effect, name)
+
+
+def mark[T](obj: T, /, *, effect: EffectClass) -> T:
+    """Declares what running something means, for whoever makes an effect of it: a tool or activity of a framework,
+    a function, a method (of this object only), a class (of all its instances). Nothing about `obj` changes, and the
+    mark goes when it goes. The last mark counts, also over that of `lockstep.tool`; returns `obj`.
+
+    effect  `inference`, `read`, `mutating` or `unknown`
+
+    Raises TargetError LS402 for another `effect`, or for a value that has no calls: a tool that is only known by its
+    name is for `[tool.lockstep.effects]` in pyproject.toml.
+    """
+    _check(effect)
+    if obj is None or isinstance(obj, (str, bytes, int, float)):
+        raise TargetError(
+            Code.BAD_TARGET,
+            f"lockstep.mark wants a tool, function or method, not {obj!r}: what is known by its name only is for"
+            " [tool.lockstep.effects] in pyproject.toml",
+        )
+    declarations.declare(obj, Declared(effect, f"declared in {sites.line(2)}"))
+    return obj
+
+
+def declared(obj: Any) -> Declared | None:
+    """What `lockstep.mark` or `lockstep.tool` said of it, for adapters: `call.ask(…, declared=declared(tool))`. None
+    where nobody said anything."""
+    return declarations.of(obj)
+
+
+def _check(effect: object) -> None:
+    if effect not in CLASSES:
+        raise TargetError(Code.BAD_TARGET, f"effect is one of {', '.join(CLASSES)}, not {effect!r}")
 
 
 def step(name: str, state: Any = None) -> None:
@@ -47,9 +84,10 @@ def step(name: str, state: Any = None) -> None:
 class _Tool:
     """What a wrapped function is in a run: its name, class and the names of its parameters."""
 
-    def __init__(self, function: Callable[..., Any], effect: str, name: str | None) -> None:
+    def __init__(self, function: Callable[..., Any], name: str | None) -> None:
         self.name = name or function.__name__
-        self.effect = effect
+        # What the program has instead of the function, and may have marked. Weakly: it holds this object.
+        self.wrapper: Callable[[], Any] = _nothing
         self._function = function
         self._names: tuple[str, ...] | None = None
 
@@ -57,8 +95,8 @@ class _Tool:
         """Asks the session for this call."""
         arguments = self._arguments(args, kwargs)
         call = session.open("tool")
-        request: Value = {"arguments": arguments, "class": self.effect}
-        call.ask(self.name, request, {"arguments": snapshot.to_key(arguments)})
+        said = declarations.of_call(self.wrapper(), args)
+        call.ask(self.name, {"arguments": arguments}, {"arguments": snapshot.to_key(arguments)}, declared=said)
         return call
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
@@ -73,6 +111,10 @@ class _Tool:
                 }
         # More than there are names for, or a name given twice: the call itself will say if that is wrong.
         return {"args": _taken(list(args)), "kwargs": {name: _taken(value) for name, value in kwargs.items()}}
+
+
+def _nothing() -> None:
+    return None
 
 
 def _positional(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -135,10 +177,10 @@ async def _dropped(call: Any) -> None:
         await suspend.forever(call, here)
 
 
-def _wrapped(function: Any, effect: str, name: str | None) -> Any:
+def _wrapped(function: Any, effect: EffectClass, name: str | None) -> Any:
     import inspect
 
-    about = _Tool(function, effect, name)
+    about = _Tool(function, name)
     if inspect.isasyncgenfunction(function):
         wrapper = _async_generator(function, about)
     elif inspect.iscoroutinefunction(function):
@@ -147,7 +189,13 @@ def _wrapped(function: Any, effect: str, name: str | None) -> Any:
         wrapper = _generator(function, about)
     else:
         wrapper = _plain(function, about)
-    return functools.wraps(function)(wrapper)
+    wrapped = functools.wraps(function)(wrapper)
+    about.wrapper = weakref.ref(wrapped)
+    if effect != "unknown":  # which is what a tool is of which nobody said anything
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        where = sites.defined(code) if code is not None else sites.line(2)
+        declarations.declare(wrapped, Declared(effect, f"declared in {where}"))
+    return wrapped
 
 
 def _plain(function: Any, about: _Tool) -> Any:

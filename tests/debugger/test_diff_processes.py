@@ -18,8 +18,8 @@ def events(lane: str, calls: Sequence[Call], *, parent: str = "", finish: bool =
     found = [Event(Kind.LANE, 1, 0, parent, lane, lane), Event(Kind.START, 2, 0, lane, body={"argv": ["agent.py"]})]
     pos = 2
     for order, total in calls:
-        request: Any = {"arguments": {"order": order}, "class": "read"}
-        body = {"request": request, "site": "agent.py:1 in main"}
+        request: Any = {"arguments": {"order": order}}
+        body = {"request": request, "site": "agent.py:1 in main", "class": "read"}
         asked = key("tool", "get_order", {"arguments": request["arguments"]})
         found.append(Event(Kind.BEGIN, pos + 1, pos, lane, "tool", "get_order", key=asked, body=body))
         got = digest({"total": total})[:16]

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from lockstep.debugger import contents, messages
-from lockstep.debugger.calls import effect_class
 from lockstep.debugger.entries import DiffEntry, DiffKind
 from lockstep.debugger.ledger import Ledger, Order, with_changes
 from lockstep.debugger.pairing import Pairs
@@ -160,7 +159,7 @@ def _outcome(ledger: Ledger, draft: _Draft, known: _Known) -> None:
         lane=(one.lane, other.lane),
         answer=contents.is_exchange(one, asked_a),
         model=one.kind == other.kind == "model",
-        made=_makes(one, asked_a) and _makes(other, asked_b),
+        made=_makes(ledger.a, one, asked_a) and _makes(ledger.b, other, asked_b),
         cut=one.status == other.status and one.status in _STOPPED,
         span=ledger.spans(one, other),
     )
@@ -181,11 +180,11 @@ def _outcome(ledger: Ledger, draft: _Draft, known: _Known) -> None:
     draft.found = [*found, *draft.found] if draft.follows else [*draft.found, *found]
 
 
-def _makes(call: Call, asked: Value) -> bool:
+def _makes(side: Side, call: Call, asked: Value) -> bool:
     """Whether the call may have made what it was answered with, so that an id in it is a new one."""
     if contents.is_exchange(call, asked):
         return isinstance(asked, dict) and asked.get("method") in _MAKING
-    return effect_class(call, asked) == "mutating"
+    return side.effect_class(call) == "mutating"
 
 
 def _entry(ledger: Ledger, draft: _Draft) -> DiffEntry:

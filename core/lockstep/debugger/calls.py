@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from lockstep.debugger import bodies, messages
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Timeline
+from lockstep.session.policy import CLASSES, classify
 from lockstep.taps.http.answer import Answer, answer
 
 MODEL = "model"
 PROCESS = "process"
 # Kinds whose exchange is an HTTP request and its answer.
 _EXCHANGES = ("model", "http")
-# Methods that only read (RFC 9110, section 9.2.1).
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _HIDDEN = frozenset({
     "authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "set-cookie",
     "x-amz-security-token",
@@ -61,22 +60,10 @@ def name(timeline: Timeline, effect: Effect) -> str:
     return messages.read(request).model or effect.name
 
 
-class _Kind(Protocol):
-    @property
-    def kind(self) -> str: ...
-
-
-def effect_class(effect: _Kind, request: Value) -> str:
-    """What the effect may do: as its declaration says, else by kind and HTTP method."""
-    declared = request.get("class") if isinstance(request, dict) else None
-    if declared in ("inference", "read", "mutating", "unknown"):
-        return str(declared)
-    if effect.kind == MODEL:
-        return "inference"
-    if effect.kind == "human":
-        return "read"
-    method = request.get("method") if isinstance(request, dict) else None
-    return "read" if effect.kind == "http" and method in _SAFE else "unknown"
+def effect_class(timeline: Timeline, effect: Effect) -> str:
+    """What the effect may do: as it was judged when it was asked, else by what it asks."""
+    stored = timeline.effect_class(effect)
+    return stored if stored in CLASSES else classify(effect.kind, effect.name, timeline.request(effect))
 
 
 def read(timeline: Timeline, effect: Effect) -> Call:
@@ -102,7 +89,7 @@ def read(timeline: Timeline, effect: Effect) -> Call:
         kind=effect.kind,
         name=(conversation.model if conversation is not None else "") or effect.name,
         lane=effect.lane,
-        effect_class=effect_class(effect, request),
+        effect_class=effect_class(timeline, effect),
         site=timeline.site(effect),
         status=status,
         began=effect.begin.at,

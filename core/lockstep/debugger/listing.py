@@ -145,7 +145,7 @@ def effect_row(step: str, timeline: Timeline, effect: Effect) -> EffectRow:
         kind=effect.kind,
         name=calls.name(timeline, effect),
         lane=effect.lane,
-        effect_class=calls.effect_class(effect, timeline.request(effect)),
+        effect_class=calls.effect_class(timeline, effect),
     )
 
 
@@ -162,7 +162,7 @@ def show(place: Place) -> Shown:
     if effect is not None:
         nested = tuple(
             EffectRow(f"{address}/{child.number}", child.kind, calls.name(timeline, child), child.lane,
-                      calls.effect_class(child, timeline.request(child)))
+                      calls.effect_class(timeline, child))
             for child in effect.children
         )  # fmt: skip
         return _shown(str(address), calls.read(timeline, effect), nested)

@@ -122,8 +122,13 @@ def _effect_row(call: Call) -> list[Piece]:
     conversation = call.conversation
     tokens = _tokens(conversation)
     duration = words.duration(call.duration / 1e9) if call.duration is not None else "in flight"
-    shown_class = call.effect_class if call.kind not in ("model", "human") else ""
+    shown_class = _class(call.kind, call.effect_class)
     return [mark, _summary(call), (shown_class, "dim"), tokens, duration]
+
+
+def _class(kind: str, effect_class: str) -> str:
+    """The class of a call, where its kind does not say it."""
+    return "" if (kind, effect_class) in (("model", "inference"), ("human", "read")) else effect_class
 
 
 def _summary(call: Call) -> Piece:
@@ -190,7 +195,7 @@ def _delivered(outcome: Any) -> str:
 
 def _bare(request: Any) -> Any:
     """A tool's arguments without the frame in which they are stored, see `lockstep.tools`."""
-    framed = isinstance(request, dict) and set(request) == {"arguments", "class"}
+    framed = isinstance(request, dict) and set(request) == {"arguments"}
     return request["arguments"] if framed else request
 
 
@@ -238,7 +243,7 @@ def shown(found: listing.Shown, conversation: Conversation | None, width: int) -
     facts = [
         f"lane {safe(found.lane)}" if found.lane else "",
         safe(found.site),
-        found.effect_class if found.effect_class and found.kind != "model" else "",
+        _class(found.kind, found.effect_class or ""),
         words.duration(found.duration / 1e9) if found.duration is not None else "",
         str(found.status.value) if found.status not in (None, Status.OK) else "",
     ]

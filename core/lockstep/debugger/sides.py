@@ -117,6 +117,10 @@ class Side:
             return None, ""
         return body.get("request"), str(body.get("site") or "")
 
+    def effect_class(self, call: Call) -> str:
+        """What the call may do to the outside, as it was judged when it was asked; "" where nothing is stored."""
+        return str(self.reader.field(self.streams[call.stream].info.id, call.seq, "class") or "")
+
     def parts(self, call: Call) -> Iterator[Value]:
         for seq in call.parts:
             yield self.body(call.stream, seq)

@@ -160,6 +160,10 @@ class Timeline:
         """Where in the program it was asked, as `file:line in function`; "" if not known."""
         return str(self._asked(effect).get("site") or "")
 
+    def effect_class(self, effect: Effect) -> str:
+        """What it may do to the outside, as it was judged when it was asked; "" where nothing is stored of that."""
+        return str(self.reader.field(effect.stream, effect.seq, "class") or "")
+
     def parts(self, effect: Effect) -> Iterator[Value]:
         """The pieces of its outcome, in order."""
         for seq in effect.parts:

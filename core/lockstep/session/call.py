@@ -43,6 +43,7 @@ from typing import Any, Protocol
 import msgspec
 
 from lockstep.log.model import Status, Value
+from lockstep.session.policy import Declared
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -71,9 +72,12 @@ class Call(Protocol):
     held: bool  # from `open` on: nothing may be sent or started before `ready`
     nested: bool  # begun inside another effect: recorded for show, never matched alone
 
-    def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
+    def ask(
+        self, name: str, request: Value, key: Value, kind: str | None = None, declared: Declared | None = None
+    ) -> None:  # fmt: skip
         """States the request, once. `key` is what must match (a subset of `request`); `kind` replaces
-        the one given to `open`. Replay: raises Divergence where the record has no such call here."""
+        the one given to `open`; `declared` is what the program says of the call's class, see
+        `lockstep.tools.declared`. Replay: raises Divergence where the record has no such call here."""
         ...
 
     def ready(self) -> None:

@@ -16,6 +16,7 @@ from lockstep.session.call import Piece
 from lockstep.session.gate import Stopped
 from lockstep.session.lanes import INSIDE, Lane, leave
 from lockstep.session.outcome import Outcome
+from lockstep.session.policy import Declared, classify
 from lockstep.session.secrets import Secrets
 from lockstep.session.tape import Recorded, Slot
 from lockstep.session.ticks import here
@@ -93,7 +94,9 @@ class Ignored:
     nested = True
     __slots__ = ()
 
-    def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
+    def ask(
+        self, name: str, request: Value, key: Value, kind: str | None = None, declared: Declared | None = None
+    ) -> None:  # fmt: skip
         pass
 
     def ready(self) -> None:
@@ -154,7 +157,9 @@ class LiveCall:
         ticks = here()
         self._serial = ticks.serial if ticks is not None else 0
 
-    def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
+    def ask(
+        self, name: str, request: Value, key: Value, kind: str | None = None, declared: Declared | None = None
+    ) -> None:  # fmt: skip
         if self.pos:
             return
         session = self.session
@@ -175,6 +180,8 @@ class LiveCall:
                     body["reads"] = dict(counts)
                 session.log_of(self.lane).append(self._handed)
                 session.count(self._kind)
+            if declared is not None or not self.nested:
+                body["class"] = classify(self._kind, name, request, declared, session.effect_rules)
             session.emit(
                 Kind.BEGIN, self.lane.name, self.pos, what=self._kind, name=name, of=of, key=digest, body=body,
                 hidden=True,
@@ -289,7 +296,9 @@ class ServedCall:
         self._begun: set[str] = set()
         self._closed = False
 
-    def ask(self, name: str, request: Value, key: Value, kind: str | None = None) -> None:
+    def ask(
+        self, name: str, request: Value, key: Value, kind: str | None = None, declared: Declared | None = None
+    ) -> None:  # fmt: skip
         if kind is not None:
             self.kind = kind
         name, request, digest = self._hide(name, request, key)

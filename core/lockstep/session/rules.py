@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from lockstep.errors import Code, TargetError
+from lockstep.log.model import Value
 from lockstep.log.names import Rules
 from lockstep.session.policy import CLASSES, EffectRules
 
@@ -52,6 +53,19 @@ def here() -> Project:
             directory = above
             continue
         return _read(text, path) if b"[tool.lockstep" in text else Project()
+
+
+def recorded(told: Value) -> EffectRules:
+    """The rules for effects that a run's processes have in common, as the first of them stored them."""
+    given = told.get("effects") if isinstance(told, dict) else None
+    pairs = given if isinstance(given, list) else []
+    return EffectRules(
+        tuple(
+            (str(each[0]), each[1])
+            for each in pairs
+            if isinstance(each, list) and len(each) == 2 and each[1] in CLASSES
+        )
+    )
 
 
 def _read(text: bytes, path: str) -> Project:

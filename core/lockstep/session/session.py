@@ -49,15 +49,19 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
     forks.install()
     store = open_store(store_path, create=True)
     seed = _urandom(32)
-    secrets = Secrets(rules=rules.here().rules, vault=Vault(store.path, vault_id := new_id()), process=ROOT)
+    project = rules.here()
+    secrets = Secrets(rules=project.rules, vault=Vault(store.path, vault_id := new_id()), process=ROOT)
     secrets.know_environment(os.environ)
     argv = secrets.command(list(sys.argv))
     told: Any = secrets.hide(dict(meta))
     told["rules"] = {"hide": [*secrets.rules.hide], "keep": [*secrets.rules.keep]}
+    if project.effects.rules:
+        told["rules"]["effects"] = [[pattern, effect] for pattern, effect in project.effects.rules]
     started = _time_ns()
     info = store.create_run(name, {**told, "seed": seed, "started": started, "vault": vault_id})
     appender = store.stream(info.name, ROOT)
     session = _recording(store.path, info.name, ROOT, seed, secrets, appender)
+    session.effect_rules = project.effects
     current.session = session
     _begin(session, secrets.hide(taps.start(session)), argv)
     return session
@@ -79,6 +83,7 @@ def join_recording(store_path: str, run: str, process: str, image: int = 0) -> R
     secrets.know_environment(os.environ)
     secrets.know(vault.read()[0])
     session = _recording(store_path, run, process, bytes(meta["seed"]), secrets, _late(store_path, run, process))
+    session.effect_rules = rules.recorded(meta.get("rules"))
     argv = secrets.command(list(sys.argv))
     current.session = session
     _begin(session, secrets.hide(taps.start(session)), argv, image)
@@ -142,6 +147,7 @@ def fork(before: Session, process: str) -> Session | None:
         late = _late(before.store, before.run, process)
         recording = _recording(before.store, before.run, process, before.seed, secrets, late)
         recording.took_over(before)
+        recording.effect_rules = before.effect_rules
         current.session = recording
         taps.forked(recording)
         _begin(recording, before.facts, secrets.command(list(sys.argv)))

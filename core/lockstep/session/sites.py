@@ -55,6 +55,18 @@ def site(depth: int = 1) -> str:
     return ""
 
 
+def line(depth: int = 1) -> str:
+    """`file:line` of that frame, or of the one of the user's own code that led to it."""
+    found = site(depth + 1).partition(" in ")[0]
+    frame = sys._getframe(depth)
+    return found or f"{_short(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def defined(code: CodeType) -> str:
+    """`file:line` of a function, of its first decorator if it has any."""
+    return f"{_short(code.co_filename)}:{code.co_firstlineno}"
+
+
 def package(depth: int = 1) -> str:
     """The installed package nearest to here: the one that the user's own code had do it. "" where there is none."""
     frame: FrameType | None = sys._getframe(depth)

@@ -21,6 +21,7 @@ from lockstep.session.board import Board
 from lockstep.session.effects import Handed
 from lockstep.session.gate import Gate
 from lockstep.session.lanes import Lane
+from lockstep.session.policy import NO_RULES, EffectRules
 from lockstep.session.printed import Printed, Whole
 from lockstep.session.report import Report
 from lockstep.session.secrets import Secrets
@@ -50,6 +51,7 @@ class Session:
     interrupted = False
     stopped = False
     store = ""  # path of the store
+    effect_rules: EffectRules = NO_RULES
     gate: Gate | None = None
 
     def __init__(self, run: str, process: str, seed: bytes, secrets: Secrets | None = None) -> None:
