@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 from lockstep.session.policy import Declared
@@ -40,10 +39,14 @@ def declare(obj: Any, declared: Declared) -> None:
 def of(obj: Any) -> Declared | None:
     """What was declared of an object; of a method, else of the function; of a wrapper or a `functools.partial`, else
     of what is inside; of an instance, else of its class."""
-    for layer in _layers(obj):
+    layer = obj
+    for _ in range(_MOST_LAYERS):
         found = _of(*_known_as(layer))
         if found is not None:
             return found
+        layer = _inside(layer)
+        if layer is None:
+            break
     for kind in type(obj).__mro__:
         found = _of(kind, id(kind))
         if found is not None:
@@ -59,8 +62,13 @@ def of_call(function: Any, args: tuple[Any, ...]) -> Declared | None:
         found = _of(args[0], (id(args[0]), id(function)))
         if found is not None:
             return found
-    found = _of(function, id(function))
-    return found if found is not None else of(function)
+    layer = function
+    while layer is not None:
+        entry = _declared.get(id(layer))
+        if entry is not None and entry[0]() is layer:
+            return entry[1]
+        layer = layer.__dict__.get("__wrapped__") if type(layer) is types.FunctionType else None
+    return None
 
 
 def _of(owner: Any, key: _Key) -> Declared | None:
@@ -79,18 +87,14 @@ def _known_as(obj: Any) -> tuple[Any, _Key]:
     return obj, id(obj)
 
 
-def _layers(obj: Any) -> Iterator[Any]:
-    for _ in range(_MOST_LAYERS):
-        yield obj
-        if type(obj) is types.MethodType:
-            obj = obj.__func__
-        elif isinstance(obj, functools.partial):
-            obj = obj.func
-        else:
-            inner: Any = getattr(obj, "__dict__", {})
-            if "__wrapped__" not in inner:  # not by `getattr`: some objects have an answer to every name
-                return
-            obj = inner["__wrapped__"]
+def _inside(obj: Any) -> Any:
+    """What is inside of a method, partial or wrapper; None where nothing is."""
+    if type(obj) is types.MethodType:
+        return obj.__func__
+    if isinstance(obj, functools.partial):
+        return obj.func
+    # Not by `getattr`: some objects have an answer to every name.
+    return getattr(obj, "__dict__", {}).get("__wrapped__")
 
 
 def _forget(key: _Key, _: Any) -> None:

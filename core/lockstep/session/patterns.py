@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from lockstep.log.model import Value
 from lockstep.session import inference, mcp
@@ -29,41 +29,68 @@ _METHOD = re.compile(r"[A-Z]+")
 _EXCHANGES = frozenset({"http", "model"})
 
 
+class Named:
+    """A call as patterns see it. Taken apart once, however many patterns there are."""
+
+    def __init__(self, kind: str, name: str, request: Value) -> None:
+        self.kind = kind
+        self.name = name
+        self._asked = request if isinstance(request, dict) else {}
+        self._exchange = kind in _EXCHANGES and "url" in self._asked
+
+    def matches(self, pattern: str) -> bool:
+        """Whether it is one that the pattern means."""
+        if pattern in ("*", self.name):
+            return True
+        first, _, rest = pattern.partition(" ")
+        if first == self.kind and rest and self.matches(rest):
+            return True
+        if self._exchange:
+            wanted = _parts(pattern)
+            if wanted is not None and self._at(*wanted):
+                return True
+            return bool(self._called and _glob(pattern)(self._called))
+        if _glob(pattern)(self.name):
+            return True
+        return self.kind == "process" and bool(_glob(pattern)(self._command))
+
+    def _at(self, method: _Matcher, scheme: _Matcher, host: _Matcher, target: _Matcher) -> bool:
+        asked = self._address
+        return bool(
+            method(asked[0]) and scheme(asked[1]) and host(asked[2]) and (target(asked[3]) or target(asked[4]))
+        )  # fmt: skip
+
+    @cached_property
+    def _address(self) -> tuple[str, str, str, str, str]:
+        """Method, scheme, host, the rest, and that without its query."""
+        scheme, _, rest = _text(self._asked["url"]).partition("://")
+        cut = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+        host, target = rest[:cut].rpartition("@")[2].lower(), rest[cut:].partition("#")[0]
+        if not target.startswith("/"):
+            target = f"/{target}"
+        return str(self._asked.get("method")), scheme.lower(), host, target, target.partition("?")[0]
+
+    @cached_property
+    def _called(self) -> str:
+        """The model that is asked, or the tool of an MCP server."""
+        return inference.model(self._asked) if self.kind == "model" else mcp.tool(self._asked)
+
+    @cached_property
+    def _command(self) -> str:
+        """The words of a process, the program by its base name: `git push origin`, `sh -c 'git push | tee log'`."""
+        import shlex
+
+        script = self._asked.get("shell")
+        if script is not None:
+            given: list[Value] = script if isinstance(script, list) else [script]
+            return shlex.join(["sh", "-c", *map(_text, given)])
+        words = self._asked.get("argv")
+        return shlex.join([self.name, *map(_text, words[1:])]) if isinstance(words, list) else self.name
+
+
 def matches(pattern: str, kind: str, name: str, request: Value) -> bool:
     """Whether a call is one that the pattern means."""
-    if pattern in ("*", name):
-        return True
-    first, _, rest = pattern.partition(" ")
-    if first == kind and rest and matches(rest, kind, name, request):
-        return True
-    asked = request if isinstance(request, dict) else {}
-    if kind in _EXCHANGES and "url" in asked:
-        if _address(pattern, str(asked.get("method")), _text(asked["url"])):
-            return True
-        called = inference.model(asked) if kind == "model" else mcp.tool(asked)
-        return bool(called) and bool(_glob(pattern)(called))
-    if _glob(pattern)(name):
-        return True
-    return kind == "process" and bool(_glob(pattern)(_command(name, asked)))
-
-
-def _address(pattern: str, method: str, url: str) -> bool:
-    """Whether a pattern of a method and a URL means this request."""
-    wanted = _parts(pattern)
-    if wanted is None:
-        return False
-    for_method, for_scheme, for_host, for_target = wanted
-    scheme, _, rest = url.partition("://")
-    cut = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
-    host, target = rest[:cut].rpartition("@")[2].lower(), rest[cut:].partition("#")[0]
-    if not target.startswith("/"):
-        target = f"/{target}"
-    return bool(
-        for_method(method)
-        and for_scheme(scheme.lower())
-        and for_host(host)
-        and (for_target(target) or for_target(target.partition("?")[0]))
-    )
+    return Named(kind, name, request).matches(pattern)
 
 
 @lru_cache(512)
@@ -87,18 +114,6 @@ def _glob(pattern: str) -> _Matcher:
     from fnmatch import translate
 
     return re.compile(translate(pattern)).match
-
-
-def _command(name: str, asked: dict[str, Value]) -> str:
-    """The words of a process, the program by its base name: `git push origin`, `sh -c 'git push | tee log'`."""
-    import shlex
-
-    script = asked.get("shell")
-    if script is not None:
-        given: list[Value] = script if isinstance(script, list) else [script]
-        return shlex.join(["sh", "-c", *map(_text, given)])
-    words = asked.get("argv")
-    return shlex.join([name, *map(_text, words[1:])]) if isinstance(words, list) else name
 
 
 def _text(value: Value) -> str:

@@ -20,7 +20,7 @@ import msgspec
 
 from lockstep.log.model import Value
 from lockstep.session import inference, mcp
-from lockstep.session.patterns import matches
+from lockstep.session.patterns import Named
 
 type EffectClass = Literal["inference", "read", "mutating", "unknown"]
 type Tail = Literal["", "live", "reuse", "record"]
@@ -52,8 +52,9 @@ class EffectRules(msgspec.Struct, frozen=True):
 
     def find(self, kind: str, name: str, request: Value) -> Declared | None:
         """What they say of a call, None if nothing."""
+        call = Named(kind, name, request)
         for pattern, effect in self.rules:
-            if matches(pattern, kind, name, request):
+            if call.matches(pattern):
                 return Declared(effect, f'by the rule "{pattern}" in {self.where or "the run"}')
         return None
 
@@ -74,7 +75,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     def allows(self, kind: str, name: str, request: Value = None) -> bool:
         """Whether the call was named as one that may run."""
-        return any(matches(pattern, kind, name, request) for pattern in self.live)
+        return bool(self.live) and any(map(Named(kind, name, request).matches, self.live))
 
 
 def judge(kind: str, name: str, request: Value, declared: Declared | None, rules: EffectRules) -> Declared:
