@@ -197,7 +197,7 @@ NUMBERS = {
     "an unknown state": "UPDATE stream SET state=77",
     "an absurd time": "UPDATE run SET started=1<<62",
     "no streams": "DELETE FROM stream",
-    "a branch of itself": "UPDATE branch SET parent=id, stream=1, seq=0",
+    "a branch of itself": "UPDATE branch SET parent=id, pos=1, seq=1",
 }
 
 

@@ -66,6 +66,11 @@ def split(address: Address, exists: Callable[[str], bool]) -> tuple[str, str]:
     raise AddressError(Code.NO_RUN, f"no run named {address.path}. See: lockstep runs")
 
 
+def called(run: str, branch: str) -> str:
+    """How a branch of a run is called: as in an address, main by the run's name alone."""
+    return run if branch == MAIN else f"{run}@{quote(branch)}"
+
+
 def quote(part: str) -> str:
     """A name as one part of an address, or of a run's name: an id with `/` or `:` stays one part."""
     return _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", part)

@@ -37,7 +37,10 @@ class Kind(enum.IntEnum):
     #           of: how often that one had taken it in a row
     OUTPUT = 9  # what the program printed. what: stdout; body: text or bytes
     STEP = 10  # a native checkpoint or a named step. name: label; what: where; key: match key; body: state or None
-    FINISH = 11  # the stream's last event. what: complete | failed; body: {"end", "digest", "reads", "open", …}
+    FINISH = 11  # the stream's last event. what: complete | failed, of a branch also refused | diverged; body: {"end",
+    #              "digest", "reads", "open", …}
+    FORK = 12  # a branch's first event, in the place after the one it left from. name: the address forked from, as in
+    #            ":7"; body: {"edits", "live", "tail", "step", "upto"}, and "meta" where it differs from the run's
 
 
 class Status(enum.StrEnum):
@@ -73,12 +76,21 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class RunState(enum.StrEnum):
-    """`growing`: a living process writes it. `interrupted`: its writer died without an end."""
+    """`growing`: a living process writes it. `interrupted`: its writer died without an end. `refused`: of a branch, it
+    made a call that nobody allowed."""
 
     GROWING = "growing"
     COMPLETE = "complete"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+    REFUSED = "refused"
+
+    @classmethod
+    def _missing_(cls, value: object) -> RunState | None:
+        return cls.FAILED if value == DIVERGED else None
+
+
+DIVERGED = "diverged"  # what the FINISH of a branch says whose served part was not the recorded one: it has failed
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
@@ -89,9 +101,38 @@ class StreamInfo(msgspec.Struct, frozen=True):
     events: int
 
 
+class BranchInfo(msgspec.Struct, frozen=True):
+    """One line of events of a run.
+
+    parent    the branch that it left, "" for main
+    pos       the position up to which (inclusive) it has its parent's events; 0 for main
+    base      the number that its first own event has, 0 for main: 1 + that of the parent's last one up to `pos`
+    steps     closed in it, those that it shares included
+    size      bytes of its own
+    streams   those that its own processes wrote
+    problem   why it cannot be read, "" if it can
+    """
+
+    id: int
+    name: str
+    parent: str
+    pos: int
+    base: int
+    state: RunState
+    steps: int
+    size: int
+    incomplete: int
+    streams: tuple[StreamInfo, ...]
+    problem: str = ""
+
+
 class RunInfo(msgspec.Struct, frozen=True):
-    """One row of `lockstep runs`. `size` in bytes as stored, `started` in ns since the epoch. `origin`: the tape that
-    it came from, whose maker is unknown; empty for what was recorded here."""
+    """One row of `lockstep runs`, or another branch of a run. `size` in bytes as stored, `started` in ns since the
+    epoch. `origin`: the tape that it came from, whose maker is unknown; empty for what was recorded here.
+
+    streams   that a reader of the branch sees: of one that left another, also those that it shares with that
+    branches  all of the run, main first
+    """
 
     id: int
     name: str
@@ -102,3 +143,5 @@ class RunInfo(msgspec.Struct, frozen=True):
     incomplete: int  # faults of ours while recording; 0 when none
     streams: tuple[StreamInfo, ...]
     origin: str = ""
+    branch: str = "main"
+    branches: tuple[BranchInfo, ...] = ()

@@ -5,19 +5,24 @@ One rule, used where events are written (to count steps) and where they are read
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lockstep.log.model import Event, Kind
 
 CLOSING = frozenset({"model", "tool", "http"})
 
 
 class StepCount:
-    """Counts the steps that a stream's events close, fed in storage order."""
+    """Counts the steps that a stream's events close, fed in storage order.
+
+    flying  positions of the calls that were in flight where a branch begins, and close a step when they end
+    """
 
     __slots__ = ("_open", "steps")
 
-    def __init__(self) -> None:
+    def __init__(self, flying: Iterable[int] = ()) -> None:
         self.steps = 0
-        self._open: set[int] = set()
+        self._open = set(flying)
 
     def feed(self, event: Event) -> bool:
         """Whether this event closes a step."""

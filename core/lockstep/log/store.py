@@ -23,7 +23,7 @@ import msgspec
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import place
-from lockstep.log.model import Event, RunInfo, RunState, StreamInfo, Value
+from lockstep.log.model import BranchInfo, Event, RunInfo, RunState, StreamInfo, Value
 from lockstep.log.seal import Seal
 
 # The one key of a body that stands in for a value which could not be stored: {UNSTORABLE: why}.
@@ -103,16 +103,46 @@ class Appender(Protocol):
 
 
 class RunReader(Protocol):
-    """Reads one run, lazily: each question is one short transaction. Usable from any thread."""
+    """Reads one branch of a run, lazily: each question is one short transaction. Usable from any thread.
+
+    What a branch shares with its parent reads as if it were its own: its main stream has the parent's events, then
+    its own, and the numbers (seq) of some may be missing. How it is stored is for `rows`, `end`, `head`, `blob`, `big`
+    and `leaves` to say, with numbers of its own from 0.
+    """
 
     @property
     def info(self) -> RunInfo: ...
 
     @property
-    def meta(self) -> Value: ...
+    def meta(self) -> Value:
+        """The run's, and what of it is another for the branch."""
+        ...
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]: ...
+
+    @property
+    def branch(self) -> str: ...
+
+    @property
+    def branches(self) -> tuple[BranchInfo, ...]:
+        """All of the run, main first."""
+        ...
+
+    @property
+    def own(self) -> tuple[StreamInfo, ...]:
+        """The streams that the branch itself wrote, with the number of their own events."""
+        ...
+
+    @property
+    def fork(self) -> Event | None:
+        """The FORK event that a branch begins with, with its body; None for main, and for a branch without events."""
+        ...
+
+    @property
+    def stored(self) -> RunReader:
+        """Reads the streams of all branches by their numbers, as they are stored."""
+        ...
 
     def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Event]]:
         """Events [start, stop) in storage order with their numbers (seq), and with `body` None, which
@@ -145,6 +175,10 @@ class RunReader(Protocol):
         """Bytes of the stream's long texts, as stored."""
         ...
 
+    def head(self, stream: int, count: int) -> bytes:
+        """The head of the stream's chain after that many of its events."""
+        ...
+
     def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
         """By index: the number of an event, and the steps closed before it, from which on step `step` will be
         closed soon. None where the stream is not stored in the order of positions and must be read whole."""
@@ -169,8 +203,18 @@ class Store(Protocol):
         """A new run; `name` gets a number where it is taken. Raises StoreError LS203, LS207."""
         ...
 
-    def stream(self, run: RunInfo | str, process: str, fault: Fault | None = None) -> Appender:
-        """A new stream of the run's main branch, for this process to write. Raises StoreError LS203, LS205."""
+    def create_branch(self, run: str, name: str, parent: str, pos: int) -> BranchInfo:
+        """A new branch that has its parent's events up to a position; `name` gets a number where it is taken. One row,
+        whatever it shares. Its first event is a FORK at the place after `pos`.
+
+        A branch of what the parent itself shares becomes one of the branch that it shares it with. Raises StoreError
+        LS205, LS203 while the parent is written, and AddressError LS206 for an unknown parent, a position that it does
+        not have, and what cannot be a name.
+        """
+        ...
+
+    def stream(self, run: RunInfo | str, process: str, fault: Fault | None = None, branch: str = "main") -> Appender:
+        """A new stream of a branch, for this process to write. Raises StoreError LS203, LS205, AddressError LS206."""
         ...
 
     def names(self) -> list[str]:
@@ -181,14 +225,20 @@ class Store(Protocol):
         """All runs, newest first. Reads no payloads."""
         ...
 
-    def run(self, name: str) -> RunReader:
-        """Raises StoreError LS205 where there is none."""
+    def run(self, name: str, branch: str = "main") -> RunReader:
+        """Raises StoreError LS205 where there is no such run, AddressError LS206 where it has no such branch."""
         ...
 
     def has_run(self, name: str) -> bool: ...
 
     def delete_run(self, name: str) -> None:
-        """Frees a run's rows. Raises StoreError LS205, and LS203 while it is written."""
+        """Frees a run's rows, those of its branches too. Raises StoreError LS205, and LS203 while it is written."""
+        ...
+
+    def delete_branch(self, run: str, name: str, *, below: bool = False) -> None:
+        """Frees the rows of a branch other than main, with `below` also those of the branches that come from it.
+        Raises StoreError LS205, AddressError LS206, and StoreError LS203 while it is written, or has others that come
+        from it."""
         ...
 
     def close(self) -> None: ...

@@ -92,7 +92,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Timeline:
-    """The steps of a run, or of one of its processes. Reads heads when first asked, and bodies one by one.
+    """The steps of a branch of a run, or of one of its processes. Reads heads when first asked, and bodies one by one.
 
     stream   that of the process, of a whole run that of the first
     streams  all that it is made of
@@ -106,8 +106,13 @@ class Timeline:
 
     @property
     def state(self) -> RunState:
-        """That of the run."""
+        """That of the run, or of the branch that is read."""
         return self.reader.info.state
+
+    @property
+    def name(self) -> str:
+        """The run's, with its branch where that is not main."""
+        return addresses.called(self.reader.info.name, self.reader.branch)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -135,14 +140,13 @@ class Timeline:
                 return found
         if not 0 <= number < len(self.steps):
             last = len(self.steps) - 1
-            name = self.reader.info.name
-            raise AddressError(Code.NO_ADDRESS, f"{name} has no step {number}: its steps are 0 to {last}")
+            raise AddressError(Code.NO_ADDRESS, f"{self.name} has no step {number}: its steps are 0 to {last}")
         return self.steps[number]
 
     def effect(self, step: int, number: int, child: tuple[int, ...] = ()) -> Effect:
         """One effect. Raises AddressError LS206."""
         found = self.step(step).effects
-        name = f"{self.reader.info.name}:{step}"
+        name = f"{self.name}:{step}"
         for depth, index in enumerate((number, *child)):
             if not 1 <= index <= len(found):
                 what = "effect" if depth == 0 else "nested call"
@@ -215,10 +219,11 @@ class Timeline:
         low, high = 0, stop
         while low < high:
             middle = (low + high) // 2
-            seq, event = next(self.reader.heads(self.stream.id, middle, middle + 1))
-            if event.pos == pos:
+            # Of a branch, some numbers below its base may be missing.
+            seq, event = next(self.reader.heads(self.stream.id, middle, high), (high, None))
+            if event is not None and event.pos == pos:
                 return seq
-            low, high = (middle + 1, high) if event.pos < pos else (low, middle)
+            low, high = (seq + 1, high) if event is not None and event.pos < pos else (low, middle)
         return None
 
 
@@ -235,9 +240,7 @@ def resolve(store: Store, text: str) -> Place:
     """What an address names in a store. Raises AddressError LS205 (no such run), LS206 (no such place)."""
     address = addresses.parse(text)
     run, thread = addresses.split(address, store.has_run)
-    if address.branch != addresses.MAIN:
-        raise AddressError(Code.NO_ADDRESS, f"run {run} has no branch {address.branch}")
-    timeline = Timeline(store.run(run), thread)
+    timeline = Timeline(store.run(run, address.branch), thread)
     if address.step is None:
         return Place(address, timeline, None, None)
     step = timeline.step(address.step)
@@ -250,7 +253,8 @@ def _stream(reader: RunReader, thread: str) -> StreamInfo:
     if not thread:
         if reader.streams:
             return reader.streams[0]
-        raise AddressError(Code.NO_ADDRESS, f"run {reader.info.name} holds nothing: it was cut before it began")
+        name = addresses.called(reader.info.name, reader.branch)
+        raise AddressError(Code.NO_ADDRESS, f"run {name} holds nothing: it was cut before it began")
     for stream in reader.streams:
         if stream.process in (thread, f"{ROOT}/{thread}"):
             return stream

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from lockstep.errors import Code, LockstepError, StoreError
@@ -54,7 +54,9 @@ class SqliteAppender:
         lock: liveness.Lock | None,
         fault: Fault | None,
         key: seal.Key | None = None,
+        flying: Iterable[int] = (),
     ) -> None:
+        """`flying`: what a branch's steps are counted with, see `StepCount`."""
         self.stream = stream
         self._base = base
         self._key = key
@@ -65,7 +67,7 @@ class SqliteAppender:
         self._inode = os.stat(path).st_ino
         self._packer = Packer()
         self._squeeze = Squeezer()
-        self._count = StepCount()
+        self._count = StepCount(flying)
         self._head = base
         self._next = 0  # number of the next event
         self._top = 0  # greatest position so far

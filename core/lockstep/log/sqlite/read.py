@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from lockstep.errors import AddressError, Code, StoreError
-from lockstep.log import untapped
-from lockstep.log.model import Event, RunInfo, RunState, StreamInfo, Value
+from lockstep.log import chain, untapped
+from lockstep.log.model import BranchInfo, Event, RunInfo, RunState, StreamInfo, Value
 from lockstep.log.seal import Seal
 from lockstep.log.sqlite import rows, schema
 from lockstep.log.store import Row, StreamEnd, Unreadable
-from lockstep.log.unpack import Expander, damaged
+from lockstep.log.unpack import Coder, Expander, damaged
 
 # One question, all its rows, whose columns have the types of the shape (see `connection.query`).
 type Ask = Callable[[str, Sequence[Any], str], list[Any]]
@@ -41,11 +41,34 @@ class SqliteRun:
         self._sources: dict[int, _Stream] = {}
 
     @property
+    def stored(self) -> SqliteRun:
+        return self
+
+    @property
+    def branch(self) -> str:
+        return self.info.branch
+
+    @property
+    def branches(self) -> tuple[BranchInfo, ...]:
+        return self.info.branches
+
+    @property
+    def own(self) -> tuple[StreamInfo, ...]:
+        return self.streams
+
+    @property
+    def fork(self) -> Event | None:
+        return None
+
+    @property
     def meta(self) -> Value:
         return Expander(_Nothing()).expand(self._meta)
 
     def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Event]]:
-        seq = start
+        seq, at_once = start, 2  # who asks for a single event needs no more
+        last = schema.last_key(stream)
+        if stop is not None:
+            last = min(last, schema.first_key(stream) + stop - 1)
         while stop is None or seq < stop:
             found = self._ask(
                 "SELECT id, count, cols FROM segment WHERE id BETWEEN"
@@ -54,12 +77,12 @@ class SqliteRun:
                     schema.first_key(stream),
                     schema.first_key(stream) | seq,
                     schema.first_key(stream),
-                    schema.last_key(stream),
-                    _AT_ONCE,
+                    last,
+                    at_once,
                 ),
                 "iib",
             )
-            before = seq
+            before, at_once = seq, _AT_ONCE
             for key, count, cols in found:
                 first = schema.number(key)
                 events = rows.events(cols)
@@ -151,6 +174,31 @@ class SqliteRun:
         keys = (schema.first_key(stream), schema.last_key(stream))
         [(total,)] = self._ask("SELECT coalesce(sum(length(data)), 0) FROM big WHERE id BETWEEN ? AND ?", keys, "i")
         return int(total)
+
+    def head(self, stream: int, count: int) -> bytes:
+        keys = schema.first_key(stream), schema.first_key(stream) | max(0, count - 1)
+        found = self._ask(
+            "SELECT id, count, head, cols, body FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 2",
+            keys,
+            "iibbb",
+        )
+        [*before] = [row[2] for row in found[1:]] or [self.end(stream).base]
+        if not count or not found:
+            if count:
+                raise damaged(f"stream {stream} of {self.info.name} has no {count} events")
+            return self.end(stream).base
+        key, number, head, cols, body = found[0]
+        first = schema.number(key)
+        if first + number == count:
+            return bytes(head)
+        events, (bodies, _) = rows.events(cols), rows.body(body)
+        if not first < count <= first + len(events) or len(bodies) != len(events):
+            raise damaged(f"stream {stream} of {self.info.name} has no {count} events")
+        coder, [head] = Coder(self._source(stream)), before
+        for seq in range(first, count):
+            packed = bodies[seq - first]
+            head = chain.link(head, seq, events[seq - first], coder.code(packed) if packed else b"")
+        return bytes(head)
 
     def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
         last = self._ask(

@@ -15,10 +15,13 @@ TABLES = (
     # origin: the file that it was imported from; empty for what was recorded here
     """CREATE TABLE run (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, started INTEGER NOT NULL,
  origin TEXT NOT NULL, meta BLOB NOT NULL) STRICT""",
-    # parent, stream, seq: where a fork left its parent; NULL for main
-    """CREATE TABLE branch (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, name TEXT NOT NULL, parent INTEGER,
- stream INTEGER, seq INTEGER, UNIQUE (run, name)) STRICT""",
-    # state: 0 open, 1 complete, 2 failed; events, steps, size and head are those at its end
+    # Of one that left another (else 0 and empty): its parent, the position up to which it shares the parent's events,
+    # the number of its first own event, the steps closed before that, the head of the parent's chain there, and the
+    # calls in flight there (see lockstep.log.cut)
+    """CREATE TABLE branch (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, name TEXT NOT NULL, parent INTEGER NOT NULL,
+ pos INTEGER NOT NULL, seq INTEGER NOT NULL, steps INTEGER NOT NULL, head BLOB NOT NULL, flying BLOB NOT NULL,
+ UNIQUE (run, name)) STRICT""",
+    # state: 0 open, 1 complete, 2 failed, 3 refused; events, steps, size and head are those at its end
     """CREATE TABLE stream (id INTEGER PRIMARY KEY, branch INTEGER NOT NULL, process TEXT NOT NULL,
  base BLOB NOT NULL, state INTEGER NOT NULL, events INTEGER NOT NULL, steps INTEGER NOT NULL,
  size INTEGER NOT NULL, faults INTEGER NOT NULL, head BLOB NOT NULL) STRICT""",
@@ -35,9 +38,7 @@ TABLES = (
 
 # A tape holds one run and is only read: what a store needs to find one of many would be most of a small tape.
 TAPE = tuple(
-    sql.replace(" NOT NULL UNIQUE", " NOT NULL")
-    .replace(",\n stream INTEGER, seq INTEGER, UNIQUE (run, name)", ", stream INTEGER, seq INTEGER")
-    .replace(",\n", ", ")
+    sql.replace(" NOT NULL UNIQUE", " NOT NULL").replace(",\n UNIQUE (run, name)", "").replace(",\n", ", ")
     for sql in TABLES
     if sql.startswith("CREATE TABLE")
 )
@@ -59,7 +60,7 @@ def _listed(statements: tuple[str, ...]) -> frozenset[tuple[str, str, str, str |
 # The schemas that are read, word for word: that of a store and that of a tape.
 KNOWN = (_listed(TABLES), _listed(TAPE))
 
-STATES = {"complete": 1, "failed": 2}
+STATES = {"complete": 1, "failed": 2, "refused": 3}
 
 SHIFT = 40
 

@@ -7,17 +7,18 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Self
 
-from lockstep.errors import Code, StoreError
-from lockstep.log import chain, seal, untapped, vault
-from lockstep.log.model import RunInfo, RunState, StreamInfo, Value
+from lockstep.errors import AddressError, Code, StoreError
+from lockstep.log import seal, untapped, vault
+from lockstep.log.forked import ForkedRun
+from lockstep.log.model import BranchInfo, RunInfo, RunState, Value
 from lockstep.log.pack import encode_plain
-from lockstep.log.sqlite import liveness, rows, schema, stranger
+from lockstep.log.sqlite import branches, liveness, rows, schema, stranger
 from lockstep.log.sqlite.append import SqliteAppender, put_seal
+from lockstep.log.sqlite.branches import MAIN
 from lockstep.log.sqlite.connection import connect, query, transaction
-from lockstep.log.sqlite.read import STATES, SqliteRun
+from lockstep.log.sqlite.read import SqliteRun
 from lockstep.log.store import Fault
 
-MAIN = "main"
 _MAX_NAME = 200
 
 # Connections that a forked child inherited: closing them there is forbidden as much as using them.
@@ -74,14 +75,32 @@ class SqliteStore:
                     "INSERT INTO run (name, started, origin, meta) VALUES (?,?,'',?) RETURNING id",
                     (name, started, packed),
                 ).fetchone()[0]
-                connection.execute("INSERT INTO branch (run, name) VALUES (?,?)", (run, MAIN))
+                connection.execute("INSERT INTO branch VALUES (NULL,?,?,0,0,0,0,x'',x'')", (run, MAIN))
                 live = connection.execute("SELECT id FROM stream WHERE state=0").fetchall()
                 liveness.sweep(self.path, {str(stream) for (stream,) in live if self._is_live(stream)})
         finally:
             connection.close()
         return RunInfo(run, name, RunState.GROWING, started, 0, len(packed), 0, (), "")
 
-    def stream(self, run: RunInfo | str, process: str, fault: Fault | None = None) -> SqliteAppender:
+    def create_branch(self, run: str, name: str, parent: str, pos: int) -> BranchInfo:
+        branches.check_name(name)
+        self._must_be_ours()
+        stored = self._stored(run)
+        found = self._lines(stored.info.id)
+        left, made = branches.place(found, lambda branch: self.run(run, branch), run, parent, pos)
+        main = left.main
+        head = stored.head(main.info.id, made.seq - left.seq) if main is not None else b""
+        connection = connect(self.path, "rw")
+        try:
+            with transaction(connection, self.path):
+                number, name = branches.insert(connection, stored.info.id, name, left, made, head)
+        finally:
+            connection.close()
+        return next(one for one in self.run(run, name).info.branches if one.id == number)
+
+    def stream(
+        self, run: RunInfo | str, process: str, fault: Fault | None = None, branch: str = MAIN
+    ) -> SqliteAppender:
         name = run if isinstance(run, str) else run.name
         self._must_be_ours()
         key = seal.given()
@@ -89,25 +108,19 @@ class SqliteStore:
         lock = None
         try:
             with transaction(connection, self.path):
-                found = connection.execute(
-                    "SELECT branch.id, run.started, run.meta FROM run JOIN branch ON branch.run=run.id"
-                    " WHERE run.name=? AND branch.name=?",
-                    (name, MAIN),
-                ).fetchone()
-                if found is None:
-                    raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}")
-                branch, started, meta = found
-                base = chain.base(started, meta, process)
+                line, started, meta = branches.to_write(connection, name, branch)
+                base = branches.base(line, started, meta, process)
                 stream = connection.execute(
                     "INSERT INTO stream (branch, process, base, state, events, steps, size, faults, head)"
                     " VALUES (?,?,?,0,0,0,0,0,?) RETURNING id",
-                    (branch, process, base, base),
+                    (line.id, process, base, base),
                 ).fetchone()[0]
                 if key is not None:
                     put_seal(connection, stream, seal.make(key, base, 0, 0, 0, base))
                 # Before the commit: nobody may see the stream while its lock is free.
                 lock = self._take_lock(stream)
-            return SqliteAppender(connection, self.path, stream, base, lock, fault, key)
+            flying = branches.flying_at(line) if process == branches.ROOT else ()
+            return SqliteAppender(connection, self.path, stream, base, lock, fault, key, flying)
         except BaseException:
             connection.close()
             if lock is not None:
@@ -118,44 +131,66 @@ class SqliteStore:
         return [name for (name,) in self.ask("SELECT name FROM run ORDER BY started DESC, id DESC", (), "t")]
 
     def runs(self) -> list[RunInfo]:
-        found = self.ask(
-            "SELECT id, name, started, origin, length(meta) FROM run ORDER BY started DESC, id DESC", (), "ititi"
-        )
+        found = self.ask("SELECT id, name, started, origin FROM run ORDER BY started DESC, id DESC", (), "itit")
         return [self._info(*row) for row in found]
 
-    def run(self, name: str) -> SqliteRun:
-        found = self.ask(
-            "SELECT id, name, started, origin, length(meta), meta FROM run WHERE name=?", (name,), "ititib"
-        )
+    def run(self, name: str, branch: str = MAIN) -> SqliteRun | ForkedRun:
+        stored = self._stored(name)
+        if branch == MAIN:
+            return stored
+        return branches.reader(stored, self._lines(stored.info.id), branch)
+
+    def _stored(self, name: str) -> SqliteRun:
+        """The reader of a run's main branch."""
+        found = self.ask("SELECT id, name, started, origin, meta FROM run WHERE name=?", (name,), "ititb")
         if not found:
             raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}. See: lockstep runs")
         *row, meta = found[0]
         info = self._info(*row)
         return SqliteRun(self.ask, info, info.started, meta, rows.TAPE_LEAF if self.tape else rows.MOST_LEAF)
 
+    def _lines(self, run: int) -> list[branches.Line]:
+        return branches.lines(self.ask, run, self._so_far)
+
     def has_run(self, name: str) -> bool:
         return bool(self.ask("SELECT 1 FROM run WHERE name=?", (name,)))
 
     def delete_run(self, name: str) -> None:
         self._must_be_ours()
-        found = self.run(name)
-        info, meta = found.info, found.meta
-        if info.state is RunState.GROWING:
+        stored = self._stored(name)
+        info, meta = stored.info, stored.meta
+        found = self._lines(info.id)
+        if any(line.state is RunState.GROWING for line in found):
             raise StoreError(Code.UNWRITABLE, f"run {name} is being written and cannot be deleted")
         connection = connect(self.path, "rw")
         try:
             with transaction(connection, self.path):
-                for stream in info.streams:
-                    keys = schema.first_key(stream.id), schema.last_key(stream.id)
-                    connection.execute("DELETE FROM segment WHERE id BETWEEN ? AND ?", keys)
-                    connection.execute("DELETE FROM big WHERE id BETWEEN ? AND ?", keys)
-                    connection.execute("DELETE FROM seal WHERE stream=?", (stream.id,))
-                    connection.execute("DELETE FROM stream WHERE id=?", (stream.id,))
-                connection.execute("DELETE FROM branch WHERE run=?", (info.id,))
+                branches.delete(connection, [line.id for line in found])
                 connection.execute("DELETE FROM run WHERE id=?", (info.id,))
         finally:
             connection.close()
         self._forget(meta)
+
+    def delete_branch(self, run: str, name: str, *, below: bool = False) -> None:
+        self._must_be_ours()
+        found = self._lines(self._stored(run).info.id)
+        line = branches.pick(found, run, name)
+        if name == MAIN:
+            raise AddressError(Code.NO_ADDRESS, f"{run}@{MAIN} is the run itself: lockstep rm {run}")
+        others = branches.below(found, line)
+        if others and not below:
+            names = ", ".join(other.name for other in others[:5]) + (", …" if len(others) > 5 else "")
+            raise StoreError(Code.UNWRITABLE, f"{run}@{name} has branches that come from it: {names}")
+        gone = [*others, line]
+        growing = next((one.name for one in gone if one.state is RunState.GROWING), None)
+        if growing is not None:
+            raise StoreError(Code.UNWRITABLE, f"{run}@{growing} is being written and cannot be deleted")
+        connection = connect(self.path, "rw")
+        try:
+            with transaction(connection, self.path):
+                branches.delete(connection, [one.id for one in gone])
+        finally:
+            connection.close()
 
     def _forget(self, meta: Value) -> None:
         """With a run go its secrets, unless another run here is a copy of it."""
@@ -190,41 +225,30 @@ class SqliteStore:
                 f"a tape is not written to: {self.path}. Take it over with: lockstep import {self.path}",
             )
 
-    def _info(self, run: int, name: str, started: int, origin: str, size: int) -> RunInfo:
-        streams = []
-        live = False
-        main: RunState | None = None
-        steps = faults = 0
-        for stream, process, state, events, count, stored, failed in self.ask(
-            "SELECT stream.id, process, state, events, steps, size, faults FROM branch"
-            " JOIN stream ON stream.branch=branch.id WHERE run=? ORDER BY stream.id",
-            (run,),
-            "itiiiii",
-        ):
-            if state == 0:
-                events, count, stored = self._so_far(stream)
-                live = live or self._is_live(stream)
-            if main is None:
-                main = STATES.get(state, RunState.INTERRUPTED)
-            streams.append(StreamInfo(stream, process, events))
-            steps += count
-            size += stored
-            faults += failed
-        whole = RunState.GROWING if live else main or RunState.INTERRUPTED
-        if self.tape:
-            origin = origin or self.path
-        return RunInfo(run, name, whole, started, steps, size, faults, tuple(streams), origin)
+    def _info(self, run: int, name: str, started: int, origin: str) -> RunInfo:
+        found = self._lines(run)
+        main = next((line for line in found if line.name == MAIN), None)
+        if main is None:
+            raise StoreError(Code.DAMAGED, f"run {name} has no branch {MAIN}: {self.path}")
+        return RunInfo(
+            run, name, main.state, started,
+            steps=sum(one.steps for one in main.streams), size=sum(one.size for one in main.streams),
+            incomplete=sum(one.faults for one in main.streams), streams=tuple(one.info for one in main.streams),
+            origin=origin or self.path if self.tape else origin, branches=branches.infos(found),
+        )  # fmt: skip
 
-    def _so_far(self, stream: int) -> tuple[int, int, int]:
+    def _so_far(self, stream: int) -> tuple[int, int, int, bool]:
+        """How far an open stream has come (events, steps, size), and whether its writer lives."""
+        live = self._is_live(stream)
         found = self.ask(
             "SELECT id, count, steps, size FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
             (schema.first_key(stream), schema.last_key(stream)),
             "iiii",
         )
         if not found:
-            return 0, 0, 0
+            return 0, 0, 0, live
         key, count, steps, size = found[0]
-        return schema.number(key) + count, steps, size
+        return schema.number(key) + count, steps, size, live
 
     def _is_live(self, stream: int) -> bool:
         return not self.tape and liveness.is_held(self.path, str(stream))

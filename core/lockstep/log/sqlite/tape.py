@@ -21,11 +21,12 @@ from lockstep.log.sqlite.store import SqliteStore, check_name, free_name
 _SMALL_PAGE, _PAGE = 512, 1024
 _SMALL = 200_000
 
+_BRANCH = "pos, seq, steps, head, flying"
 _STREAM = "process, base, state, events, steps, size, faults, head"
 
 _COPIED = (
     "INSERT INTO run SELECT id, name, started, origin, meta FROM source.run WHERE id=:run",
-    "INSERT INTO branch SELECT id, run, name, parent, stream, seq FROM source.branch WHERE run=:run",
+    "INSERT INTO branch SELECT id, run, name, parent, pos, seq, steps, head, flying FROM source.branch WHERE run=:run",
 )
 _COPIED_OF_A_STREAM = (
     "INSERT INTO stream SELECT id, branch, process, base, state, events, steps, size, faults, head"
@@ -46,7 +47,7 @@ def write(store: str, run: str, file: str) -> None:
         info = opened.run(run).info
     connection = _new(file)
     try:
-        page = _SMALL_PAGE if info.size < _SMALL else _PAGE
+        page = _SMALL_PAGE if sum(branch.size for branch in info.branches) < _SMALL else _PAGE
         for pragma in (f"page_size={page}", "journal_mode=OFF", "synchronous=OFF"):
             query(connection, file, f"PRAGMA {pragma}")
         for table in schema.TAPE:
@@ -105,11 +106,19 @@ def read(store: SqliteStore, tape: SqliteStore, run: RunInfo, origin: str) -> st
             name = free_name(connection, run.name)
             [(started, meta)] = tape.ask("SELECT started, meta FROM run WHERE id=?", (run.id,), "ib")
             new = _insert(connection, "run (name, started, origin, meta)", name, started, origin, meta)
-            branches: dict[int, int] = {}
-            for old, title in tape.ask("SELECT id, name FROM branch WHERE run=? ORDER BY id", (run.id,), "it"):
-                branches[old] = _insert(connection, "branch (run, name)", new, title)
-            for info in run.streams:
-                _take_stream(connection, tape, info.id, branches)
+            branches: dict[int, int] = {0: 0}
+            # A parent was made before its branches, so it has been given its new number when they come.
+            for old, title, parent, *rest in tape.ask(
+                f"SELECT id, name, parent, {_BRANCH} FROM branch WHERE run=? ORDER BY id", (run.id,), "itiiiibb"
+            ):
+                if parent not in branches:
+                    raise StoreError(Code.DAMAGED, f"branch {title} is older than the one that it comes from")
+                branches[old] = _insert(
+                    connection, f"branch (run, name, parent, {_BRANCH})", new, title, branches[parent], *rest
+                )
+            for branch in run.branches:
+                for info in branch.streams:
+                    _take_stream(connection, tape, info.id, branches)
         return name
     finally:
         connection.close()
