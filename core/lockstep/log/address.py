@@ -15,6 +15,7 @@ import msgspec
 from lockstep.errors import AddressError, Code
 
 MAIN = "main"
+LONGEST = 200  # characters of a branch's name
 
 _FORM = re.compile(
     r"(?P<path>[^@:]+)(@(?P<branch>[^@:/]+))?"
@@ -69,6 +70,11 @@ def split(address: Address, exists: Callable[[str], bool]) -> tuple[str, str]:
 def called(run: str, branch: str) -> str:
     """How a branch of a run is called: as in an address, main by the run's name alone."""
     return run if branch == MAIN else f"{run}@{quote(branch)}"
+
+
+def is_branch(name: str) -> bool:
+    """Whether a branch can be called so."""
+    return bool(name) and len(name) <= LONGEST and name.isprintable() and not set(name) & set("@:/")
 
 
 def quote(part: str) -> str:

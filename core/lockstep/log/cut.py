@@ -7,7 +7,8 @@ not part of the branch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -16,7 +17,7 @@ from lockstep.errors import Code, StoreError
 from lockstep.log.model import Event, Kind
 from lockstep.log.steps import CLOSING
 
-_MOST = 1 << 16  # calls in flight at once
+MOST = 1 << 14  # calls in flight at once
 
 
 class Flying(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -46,40 +47,83 @@ class Cut(msgspec.Struct, frozen=True):
     flying: tuple[Flying, ...]
 
 
-def cut(heads: Iterable[tuple[int, Event]], pos: int) -> Cut:
-    """The cut at a position, by all heads of the stream."""
-    flying: dict[int, Flying] = {}
-    closing: set[int] = set()
-    ended: list[int] = []
-    begun: set[int] = set()
-    steps = seq = last = 0
-    for number, event in heads:
+class _Call:
+    """An outermost call: at which of the cuts it began, was first answered and ended."""
+
+    __slots__ = ("began", "closing", "ended", "given", "pos", "seq")
+
+    def __init__(self, pos: int, seq: int, closing: bool, began: int, never: int) -> None:
+        self.pos = pos
+        self.seq = seq
+        self.closing = closing
+        self.began = began
+        self.given = self.ended = never
+
+
+def cuts(heads: Iterable[tuple[int, Event]], positions: Sequence[int]) -> Iterator[Cut]:
+    """The cuts at some positions, which rise, by all heads of the stream, in any order. Keeps what spans a cut only:
+    a stream may be long, and a forged file may have as many branches as it may."""
+    never = len(positions)
+    seqs, steps = [0] * (never + 1), [0] * (never + 1)
+    last = 0
+    # What was met before the BEGIN that it belongs to, since threads may be stored a little out of order.
+    ends: dict[int, int] = {}
+    parts: dict[int, int] = {}
+    nested: set[int] = set()
+    calls: dict[int, _Call] = {}
+    spanning: dict[int, _Call] = {}
+
+    def end(call: _Call, where: int) -> None:
+        call.ended = where
+        steps[where] += call.closing
+        if call.began < where:
+            spanning[call.pos] = call
+
+    for seq, event in heads:
+        where = bisect_left(positions, event.pos)
         last = max(last, event.pos)
-        if event.pos > pos:
-            continue
-        seq = number + 1
-        if event.kind is Kind.BEGIN and not event.of:
-            closes = event.what in CLOSING
-            flying[event.pos] = Flying(event.pos, number, closes, False)
-            if closes:
-                closing.add(event.pos)
-        elif event.kind is Kind.PART:
-            begun.add(event.of)
-        elif event.kind is Kind.END:
-            ended.append(event.of)
-        elif event.kind is Kind.STEP:
-            steps += 1
-    for of in ended:
-        if flying.pop(of, None) is not None:
-            steps += of in closing
-    left = [
-        one if one.pos not in begun else msgspec.structs.replace(one, begun=True) for _, one in sorted(flying.items())
-    ]
-    return Cut(pos, seq, steps, last, tuple(left))
+        seqs[where] = max(seqs[where], seq + 1)
+        kind, of = event.kind, event.of
+        if kind is Kind.STEP:
+            steps[where] += 1
+        elif kind is Kind.BEGIN and of:
+            if ends.pop(event.pos, None) is None:
+                nested.add(event.pos)
+        elif kind is Kind.BEGIN:
+            call = _Call(event.pos, seq, event.what in CLOSING, where, never)
+            call.given = parts.pop(event.pos, never)
+            if event.pos in ends:
+                end(call, ends.pop(event.pos))
+            else:
+                calls[event.pos] = call
+        elif kind is Kind.PART:
+            found = calls.get(of) or spanning.get(of)
+            if found is not None:
+                found.given = min(found.given, where)
+            elif of not in nested:
+                parts[of] = min(where, parts.get(of, never))
+        elif kind is Kind.END:
+            if of in nested:
+                nested.discard(of)
+            elif of in calls:
+                end(calls.pop(of), where)
+            else:
+                ends[of] = where
+    spanning |= {pos: call for pos, call in calls.items() if call.began < never}
+    crossing = [spanning[pos] for pos in sorted(spanning)]
+    seq = closed = 0
+    for index, position in enumerate(positions):
+        seq, closed = max(seq, seqs[index]), closed + steps[index]
+        flying = [
+            Flying(call.pos, call.seq, call.closing, call.given <= index)
+            for call in crossing
+            if call.began <= index < call.ended
+        ]
+        yield Cut(position, seq, closed, last, tuple(flying))
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Annotated[tuple[Flying, ...], msgspec.Meta(max_length=_MOST)]).decode
+_decode = msgspec.msgpack.Decoder(Annotated[tuple[Flying, ...], msgspec.Meta(max_length=MOST)]).decode
 
 
 def pack(flying: tuple[Flying, ...]) -> bytes:

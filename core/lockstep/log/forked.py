@@ -46,9 +46,10 @@ class ForkedRun:
 
     def __init__(self, stored: RunReader, info: RunInfo, main: int, parts: Sequence[Part]) -> None:
         self.stored = stored
+        self.main = main
+        self.on = stored.on
         self.info = info
         self.streams: tuple[StreamInfo, ...] = info.streams
-        self._main = main
         self._parts = tuple(parts)
 
     @property
@@ -78,7 +79,7 @@ class ForkedRun:
         return told
 
     def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Event]]:
-        if stream != self._main:
+        if stream != self.main:
             yield from self.stored.heads(stream, start, stop)
             return
         for seq, event in self._shared(start, stop):
@@ -115,7 +116,7 @@ class ForkedRun:
         return self.stored.head(stream, count)
 
     def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
-        if stream != self._main:
+        if stream != self.main:
             return self.stored.find_step(stream, step)
         found = None
         for part in self._parts:
@@ -139,10 +140,10 @@ class ForkedRun:
         return found if found is not None and found.kind is Kind.FORK else None
 
     def _where(self, stream: int, seq: int, read: Callable[[int, int], Value]) -> Value:
-        if stream != self._main:
+        if stream != self.main:
             return read(stream, seq)
         part = next(part for part in self._parts if part.stop is None or seq < part.stop)
-        return read(part.stream or self._main, seq - part.start)
+        return read(part.stream or self.main, seq - part.start)
 
     def _shared(self, start: int, stop: int | None, count: int | None = None) -> Iterator[tuple[int, Event]]:
         """Events of the first `count` parts, with what is nested in calls in flight."""

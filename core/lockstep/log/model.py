@@ -107,6 +107,9 @@ class BranchInfo(msgspec.Struct, frozen=True):
     parent    the branch that it left, "" for main
     pos       the position up to which (inclusive) it has its parent's events; 0 for main
     base      the number that its first own event has, 0 for main: 1 + that of the parent's last one up to `pos`
+    before    steps closed before that
+    head      of the parent's chain there, b"" for main
+    flying    the calls in flight there, packed (`lockstep.log.cut`)
     steps     closed in it, those that it shares included
     size      bytes of its own
     streams   those that its own processes wrote
@@ -123,6 +126,9 @@ class BranchInfo(msgspec.Struct, frozen=True):
     size: int
     incomplete: int
     streams: tuple[StreamInfo, ...]
+    before: int = 0
+    head: bytes = b""
+    flying: bytes = b""
     problem: str = ""
 
 

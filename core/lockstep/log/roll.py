@@ -6,10 +6,10 @@ away as a whole, or cut off and said to have been interrupted, is missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lockstep.log.model import RunState, Value
+from lockstep.log.model import RunState, StreamInfo, Value
 from lockstep.log.store import RunReader
 
 LAUNCH = "launch"  # the supervisor's stream
@@ -17,23 +17,24 @@ STREAMS = "streams"  # the roll's key in the body of its FINISH event
 
 
 def call(reader: RunReader) -> Value:
-    """The roll as it is now: `[process, state, events, head]` of each stream, the head empty for an open one."""
+    """The roll as it is now: `[process, state, events, head]` of each stream that the branch wrote, the head empty for
+    an open one."""
     roll: list[Value] = []
-    for stream in reader.streams:
+    for stream in reader.own:
         end = reader.end(stream.id)
         closed = end.state is not RunState.GROWING
         roll.append([stream.process, end.number, stream.events, end.head if closed else b""])
     return roll
 
 
-def missing(roll: Any, reader: RunReader) -> Iterator[tuple[str, str]]:
-    """(process, what is wrong) for each stream that is not as the roll has it."""
+def missing(roll: Any, reader: RunReader, streams: Sequence[StreamInfo]) -> Iterator[tuple[str, str]]:
+    """(process, what is wrong) for each stream that is not as the roll has it. `streams`: those that there are now."""
     if not isinstance(roll, list):
         return
     for entry in roll:
         match entry:
             case [str(process), int(state), int(events), bytes(head)]:
-                found = [stream for stream in reader.streams if stream.process == process]
+                found = [stream for stream in streams if stream.process == process]
                 if not found:
                     yield process, "missing: the stream was there when the command ended"
                 elif state and not any(_ended(reader, stream.id, state, events, head) for stream in found):

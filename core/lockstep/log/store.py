@@ -26,6 +26,8 @@ from lockstep.log import place
 from lockstep.log.model import BranchInfo, Event, RunInfo, RunState, StreamInfo, Value
 from lockstep.log.seal import Seal
 
+ROOT = "main"  # the first process of a run
+
 # The one key of a body that stands in for a value which could not be stored: {UNSTORABLE: why}.
 UNSTORABLE = "lockstep.unstorable"
 
@@ -127,6 +129,16 @@ class RunReader(Protocol):
     @property
     def branches(self) -> tuple[BranchInfo, ...]:
         """All of the run, main first."""
+        ...
+
+    @property
+    def main(self) -> int:
+        """The number of the stream of the run's first process, 0 where there is none: the last, where that became
+        another program."""
+        ...
+
+    def on(self, branch: str) -> RunReader:
+        """Reads another branch of the run. Raises as `Store.run`."""
         ...
 
     @property

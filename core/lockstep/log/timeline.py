@@ -19,14 +19,14 @@ from lockstep.log import address as addresses
 from lockstep.log.model import Event, Kind, RunState, Status, StreamInfo, Value
 from lockstep.log.roll import LAUNCH
 from lockstep.log.steps import CLOSING
-from lockstep.log.store import RunReader, Store
+from lockstep.log.store import ROOT, RunReader, Store
 from lockstep.log.together import merged
+
+__all__ = ["END", "INPUT", "ROOT", "STEP", "Effect", "Place", "Step", "Timeline", "resolve"]
 
 INPUT = "input"
 END = "end"
 STEP = "step"
-
-ROOT = "main"  # the first process of a run
 
 
 class Effect(msgspec.Struct, frozen=True):

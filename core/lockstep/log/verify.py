@@ -1,24 +1,25 @@
-"""Shows that a stored run is what was recorded: chain, counts, order, references, end and seal of each stream.
+"""Shows that a stored run is what was recorded: each branch's streams, and what binds a branch to what it shares.
 
-Everything is recomputed from what is stored and compared with every stored total, so that a change is
-found wherever it was made, and named with its place. A chain without a seal shows consistency: who can write the
-file and knows the format can make a new consistent one. With the key, a seal shows who wrote it.
+A chain without a seal shows consistency: who can write the file and knows the format can make a new consistent one.
+With the key, a seal shows who wrote it.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lockstep.errors import StoreError
+from lockstep.errors import LockstepError, StoreError
 from lockstep.log import chain, roll, seal
-from lockstep.log.model import Event, Kind, RunState, StreamInfo
-from lockstep.log.pack import encode_plain
-from lockstep.log.steps import StepCount
-from lockstep.log.store import UNSTORABLE, Row, RunReader, StreamEnd, Unreadable
-from lockstep.log.unpack import Coder
+from lockstep.log import cut as cuts_of
+from lockstep.log.address import MAIN, called, is_branch
+from lockstep.log.model import BranchInfo, RunState
+from lockstep.log.store import ROOT, RunReader
+from lockstep.log.verify_stream import Problem, StreamCheck
+
+__all__ = ["Branch", "Problem", "Trust", "Verified", "verify"]
 
 
 class Trust(enum.StrEnum):
@@ -31,29 +32,15 @@ class Trust(enum.StrEnum):
     FORGED = "not authentic"  # it is not what the owner of the key sealed
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """One thing that is not as it was recorded.
+class Branch(msgspec.Struct, frozen=True):
+    """What one branch shows by its own events; see `Verified`. `address`: as in `refund@try-2`."""
 
-    process  the stream's process, "" where the run or file as a whole is meant
-    first    number (seq) of the first event concerned, last that of the last; -1 where none is
-    step     the step in which the first of them belongs; -1 where that is not known
-    """
-
-    run: str
-    process: str
-    first: int
-    last: int
-    what: str
-    step: int = -1
-
-    def __str__(self) -> str:
-        place = f"{self.run}:{self.step}" if self.step >= 0 else self.run
-        if not self.process:
-            return f"{place}: {self.what}"
-        if self.first < 0:
-            return f"{place}, process {self.process}: {self.what}"
-        events = f"event {self.first}" if self.first >= self.last else f"events {self.first} to {self.last}"
-        return f"{place}, process {self.process}, {events}: {self.what}"
+    address: str
+    consistent: bool
+    open_end: bool
+    trust: Trust
+    key: str
+    events: int
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -64,6 +51,7 @@ class Verified(msgspec.Struct, frozen=True):
     trust        see there; `key`: the id of the key that it is sealed with, "" for none
     recorded_as  the name that it was recorded under, "" if that is not known
     events       checked in all streams; `head`: that of the first stream, hex
+    branches     what each branch shows, the one that was asked for first
     """
 
     run: str
@@ -75,41 +63,157 @@ class Verified(msgspec.Struct, frozen=True):
     events: int
     head: str
     problems: tuple[Problem, ...]
+    branches: tuple[Branch, ...] = ()
 
 
 def verify(reader: RunReader, key: seal.Key | None = None) -> Verified:
-    """Checks a run, with a key also who wrote it. Reads all of it once; damage is reported, not raised."""
+    """Checks a run with all its branches, or a branch with those that it comes from; with a key also who wrote it.
+    Reads all of it once; damage is reported, not raised."""
     name = reader.info.name
-    problems = [Problem(name, "", -1, -1, f"the store's file: {line}") for line in _file(reader)]
+    asked = called(name, reader.branch)
+    problems = [Problem(asked, "", -1, -1, f"the store's file: {line}") for line in _file(reader)]
     meta: object = None
     try:
-        meta = reader.meta
+        meta = reader.stored.meta
     except StoreError as error:
-        problems.append(Problem(name, "", -1, -1, f"the run's header (meta): {error.message}"))
+        problems.append(Problem(asked, "", -1, -1, f"the run's header (meta): {error.message}"))
     known = meta if isinstance(meta, dict) else {}
-    checked = [_Check(reader, stream, key) for stream in reader.streams]
-    for check in checked:
-        problems += check.problems()
-    sealed = [check.end.seal for check in checked if check.end.seal is not None]
-    if key is not None and any(one.key == key.id for one in sealed):
-        problems += [
-            Problem(name, check.process, -1, -1, "has no seal, where other streams of the run have one")
-            for check in checked
-            if check.end.seal is None
-        ]
-    ended = checked and all(check.end.state is not RunState.GROWING for check in checked)
-    supervised = "command" not in known or any(check.process == roll.LAUNCH for check in checked)
+    scope = _scope(reader)
+    cuts = _cuts(reader, scope)
+    checked = {one.name: _Branch(reader, one, cuts.get(one.name), key) for one in scope}
+    found: dict[str, list[Problem]] = {}
+    for one in scope:
+        found[one.name] = [*checked[one.name].problems()]
+        if reader.branch not in (MAIN, one.name):
+            # What a parent has behind the cut is not part of the branch.
+            stop = next(below.base - one.base for below in scope if below.parent == one.name)
+            found[one.name] = [
+                problem for problem in found[one.name] if problem.process != ROOT or problem.first < stop
+            ]
+    everything = [*problems, *(problem for one in scope for problem in found[one.name])]
+    bad: set[str] = set()
+    told = []
+    for one in scope:
+        if problems or found[one.name] or one.parent in bad:
+            bad.add(one.name)
+        told.append(checked[one.name].told(consistent=one.name not in bad))
+    told.sort(key=lambda each: each.address != asked)
+    first = told[0]
+    supervised = "command" not in known or any(one.process == roll.LAUNCH for one in checked[MAIN].checks)
     return Verified(
-        run=name,
-        consistent=not problems,
-        open_end=not (ended and supervised),
-        trust=_trust(sealed, key, bool(problems)),
-        key=sealed[0].key if sealed else "",
+        run=asked,
+        consistent=not everything,
+        open_end=first.open_end or (reader.branch == MAIN and not supervised),
+        trust=Trust.FORGED if any(each.trust is Trust.FORGED for each in told) else first.trust,
+        key=first.key,
         recorded_as=str(known.get("run") or ""),
-        events=sum(check.events for check in checked),
-        head=checked[0].head.hex() if checked else "",
-        problems=tuple(problems),
+        events=sum(each.events for each in told),
+        head=checked[reader.branch].head,
+        problems=tuple(everything),
+        branches=tuple(told),
     )
+
+
+class _Branch:
+    """The check of one branch: of its streams, and of what it says of its parent."""
+
+    def __init__(self, reader: RunReader, info: BranchInfo, shared: _Shared | None, key: seal.Key | None) -> None:
+        started, meta = reader.header()
+        self._info = info
+        self._name = called(reader.info.name, info.name)
+        self._key = key
+        self._shared = shared
+        self.checks = []
+        for stream in info.streams:
+            base = chain.base(started, meta, stream.process)
+            if info.parent:
+                head = shared.head if shared is not None else info.head
+                base = chain.branch_base(started, meta, stream.process, info.name, info.pos, info.base, head)
+            first = bool(info.parent) and stream.process == ROOT
+            flying = [call.pos for call in shared.cut.flying if call.closing] if first and shared is not None else []
+            self.checks.append(
+                StreamCheck(
+                    reader.stored, stream, key, self._name, base, info.streams, flying, info.pos if first else 0,
+                    shares=bool(info.parent),
+                )
+            )  # fmt: skip
+
+    @property
+    def head(self) -> str:
+        return self.checks[0].head.hex() if self.checks else ""
+
+    def problems(self) -> Iterator[Problem]:
+        if self._info.problem or not is_branch(self._info.name):
+            yield self._problem(self._info.problem or "that is no name for a branch")
+        elif self._info.parent:
+            yield from self._leaving()
+        for check in self.checks:
+            yield from check.problems()
+        if self._key is not None and any(one.key == self._key.id for one in self._seals):
+            for check in self.checks:
+                if check.end.seal is None:
+                    yield Problem(
+                        self._name, check.process, -1, -1, "has no seal, where other streams of the run have one"
+                    )
+
+    def _leaving(self) -> Iterator[Problem]:
+        """Whether it left its parent where it says."""
+        info, shared = self._info, self._shared
+        if shared is None or shared.problem:
+            yield self._problem(f"what it shares cannot be read: {shared.problem if shared is not None else ''}")
+            return
+        if shared.head != info.head:
+            yield self._problem("what it shares with its parent was changed, moved, added or dropped")
+        elif (shared.cut.seq, shared.cut.steps, cuts_of.pack(shared.cut.flying)) != (
+            info.base, info.before, info.flying,
+        ):  # fmt: skip
+            yield self._problem("where it left its parent (number, steps, calls in flight) is not what is there")
+
+    def told(self, *, consistent: bool) -> Branch:
+        seals = self._seals
+        ended = bool(self.checks) and all(check.end.state is not RunState.GROWING for check in self.checks)
+        return Branch(
+            self._name, consistent, not ended, _trust(seals, self._key, not consistent), seals[0].key if seals else "",
+            sum(check.events for check in self.checks),
+        )  # fmt: skip
+
+    @property
+    def _seals(self) -> list[seal.Seal]:
+        return [check.end.seal for check in self.checks if check.end.seal is not None]
+
+    def _problem(self, what: str) -> Problem:
+        return Problem(self._name, "", -1, -1, what)
+
+
+class _Shared(msgspec.Struct, frozen=True):
+    """What a branch shares, as it is now: the cut, and the head of its parent's chain there."""
+
+    cut: cuts_of.Cut
+    head: bytes
+    problem: str = ""
+
+
+def _cuts(reader: RunReader, scope: Sequence[BranchInfo]) -> dict[str, _Shared]:
+    """By branch. Each parent is read once, however many branches have left it."""
+    found: dict[str, _Shared] = {}
+    for parent in scope:
+        left = sorted((one for one in scope if one.parent == parent.name and not one.problem), key=lambda one: one.pos)
+        if not left:
+            continue
+        nothing = cuts_of.Cut(0, 0, 0, 0, ())
+        try:
+            above = reader.on(parent.name)
+            own = next(one.id for one in reversed(parent.streams) if one.process == ROOT)
+            for one, cut in zip(left, cuts_of.cuts(above.heads(above.main), [one.pos for one in left]), strict=True):
+                try:
+                    head = reader.stored.head(own, max(0, one.base - parent.base))
+                    found[one.name] = _Shared(cut, head)
+                except LockstepError as error:
+                    found[one.name] = _Shared(cut, b"", error.message)
+        except LockstepError as error:
+            for one in left:
+                found.setdefault(one.name, _Shared(nothing, b"", error.message))
+    return found
 
 
 def _trust(sealed: list[seal.Seal], key: seal.Key | None, problems: bool) -> Trust:
@@ -122,173 +226,19 @@ def _trust(sealed: list[seal.Seal], key: seal.Key | None, problems: bool) -> Tru
     return Trust.FORGED if problems else Trust.AUTHENTIC
 
 
+def _scope(reader: RunReader) -> list[BranchInfo]:
+    """The branches to check, parents first."""
+    if reader.branch == MAIN:
+        return list(reader.branches)
+    by_name = {one.name: one for one in reader.branches}
+    path = [by_name[reader.branch]]
+    while path[-1].parent:
+        path.append(by_name[path[-1].parent])
+    return path[::-1]
+
+
 def _file(reader: RunReader) -> list[str]:
     try:
         return reader.check_file()
     except StoreError as error:
         return [error.message]
-
-
-# How the body of an event begins whose own could not be stored: a map with one key.
-_UNSTORABLE = encode_plain({UNSTORABLE: ""})[:-1]
-
-
-class _Check:
-    """The check of one stream."""
-
-    def __init__(self, reader: RunReader, stream: StreamInfo, key: seal.Key | None) -> None:
-        self._reader = reader
-        self._stream = stream
-        self._key = key
-        self._coder = Coder(_Blobs(reader, stream.id))
-        self._count = StepCount()
-        self._top = 0
-        self._late = 0
-        self._blobs = 0
-        self._size = 0  # of the stream's rows so far
-        self._unstorable = 0
-        self._last: Event | None = None
-        self.process = stream.process
-        self.end: StreamEnd = reader.end(stream.id)
-        self.head = self.end.base
-        self.events = 0
-        self._unknown = False  # a row could not be read: what depends on it cannot be judged
-        self._sealed_head = self.head if self.end.seal is not None and not self.end.seal.events else b""
-
-    def problems(self) -> Iterator[Problem]:
-        started, meta = self._reader.header()
-        if chain.base(started, meta, self._stream.process) != self.end.base:
-            yield self._problem(-1, -1, "the run's header (start, meta or process name) was changed")
-        try:
-            for row in self._reader.rows(self._stream.id):
-                if isinstance(row, Unreadable):
-                    yield from self._unreadable(row)
-                else:
-                    yield from self._row(row)
-        except StoreError as error:
-            yield self._problem(self.events, self.events, f"this and the rest cannot be read: {error.message}")
-        yield from self._ending()
-        yield from self._seal()
-
-    def _unreadable(self, row: Unreadable) -> Iterator[Problem]:
-        last = row.first + max(row.count, 1) - 1
-        yield self._problem(row.first, last, f"cannot be read: {row.error.message}")
-        if row.count and row.first == self.events:
-            self.events = last + 1
-        self._unknown = True
-
-    def _row(self, row: Row) -> Iterator[Problem]:
-        first, last = row.first, row.first + row.count - 1
-        if first != self.events and not self._unknown:
-            missing = "stored twice" if first < self.events else "missing"
-            yield self._problem(min(first, self.events), max(first, self.events) - 1, missing)
-        self.events = last + 1
-        if len(row.events) != row.count or len(row.bodies) != row.count:
-            yield self._problem(first, last, f"{len(row.events)} events and {len(row.bodies)} bodies are stored")
-            self._resume(row)
-            return
-        if row.blob != self._blobs and not self._unknown:
-            yield self._problem(first, last, f"shared values are numbered from {row.blob} and not {self._blobs}")
-        self._blobs = row.blob + len(row.blobs)
-        self._size += row.stored
-        if row.size < self._size:
-            yield self._problem(first, last, "the stored size is less than that of the rows")
-        try:
-            self._link(row)
-        except StoreError as error:
-            yield self._problem(first, last, error.message)
-            self._resume(row)
-            return
-        if self.head != row.head and not self._unknown:
-            yield self._problem(first, last, "content was changed, moved, added or dropped here or just before")
-        elif (row.steps, row.late) != (self._count.steps, self._late) and not self._unknown:
-            yield self._problem(first, last, "stored totals (steps, order) are not those of the events")
-        self._resume(row)
-
-    def _link(self, row: Row) -> None:
-        head = self.head
-        sealed = self.end.seal.events if self.end.seal is not None else -1
-        for seq, (event, body) in enumerate(zip(row.events, row.bodies, strict=True), row.first):
-            head = chain.link(head, seq, event, self._coder.code(body) if body else b"")
-            if seq + 1 == sealed:
-                self._sealed_head = head
-            self._count.feed(event)
-            self._unstorable += body.startswith(_UNSTORABLE)
-            if event.pos < self._top:
-                self._late += 1
-            self._top = max(self._top, event.pos)
-        self.head = head
-
-    def _resume(self, row: Row) -> None:
-        """Goes on from what the row claims, so that one change is reported once and the next one is found too."""
-        self.head = row.head
-        self._last = row.events[-1] if row.events else None
-        self._count.steps, self._late = row.steps, row.late
-        self._unknown = False
-
-    def _ending(self) -> Iterator[Problem]:
-        finished = self._last is not None and self._last.kind is Kind.FINISH
-        end = self.end
-        if end.state is RunState.GROWING:
-            if end.number:
-                yield self._problem(-1, -1, f"the stored state {end.number} does not exist")
-            return
-        if end.events > self.events:
-            yield self._problem(self.events, end.events - 1, "missing: the stream was cut short")
-        elif (end.events, end.steps, end.head) != (self.events, self._count.steps, self.head):
-            yield self._problem(-1, -1, "the stored end (events, steps, head) is not that of the events")
-        elif not finished or (self._last is not None and self._last.what != end.state.value):
-            yield self._problem(-1, -1, f"the run is marked {end.state}, but its last event does not say so")
-        else:
-            yield from self._last_words()
-
-    def _last_words(self) -> Iterator[Problem]:
-        """What the last event says of the whole, against what is stored."""
-        try:
-            body = self._reader.body(self._stream.id, self.events - 1)
-            leaves = self._reader.leaves(self._stream.id)
-        except StoreError as error:
-            yield self._problem(self.events - 1, self.events - 1, error.message)
-            return
-        told = body if isinstance(body, dict) else {}
-        if self.process == roll.LAUNCH and roll.STREAMS in told:
-            for process, what in roll.missing(told[roll.STREAMS], self._reader):
-                yield Problem(self._reader.info.name, process, -1, -1, what)
-        faults = told.get("faults")
-        if isinstance(faults, list) and self.end.faults != max(self._unstorable, len(faults)):
-            yield self._problem(-1, -1, "the stored end (faults) is not that of the events")
-        if self.end.size != self._size + leaves:
-            yield self._problem(-1, -1, "the stored end (size) is not that of the rows")
-
-    def _seal(self) -> Iterator[Problem]:
-        made = self.end.seal
-        if made is None:
-            return
-        if made.events > self.events:
-            yield self._problem(self.events, made.events - 1, "missing: they were sealed")
-        elif made.events < self.events:
-            yield self._problem(made.events, self.events - 1, "not sealed: they were added later")
-        elif self._key is not None and made.key == self._key.id and not self._holds(made, self._key):
-            what = "is not what the owner of the key sealed: something was changed, and the chain made anew"
-            yield self._problem(-1, -1, what)
-
-    def _holds(self, made: seal.Seal, key: seal.Key) -> bool:
-        return seal.holds(made, key, self.end.base, self.end.number, self.end.faults, self._sealed_head)
-
-    def _problem(self, first: int, last: int, what: str) -> Problem:
-        step = self._count.steps + 1 if first >= 0 else -1
-        return Problem(self._reader.info.name, self._stream.process, first, last, what, step)
-
-
-class _Blobs:
-    """The blobs and leaves of one stream of a run."""
-
-    def __init__(self, reader: RunReader, stream: int) -> None:
-        self._reader = reader
-        self._stream = stream
-
-    def blob(self, number: int) -> bytes:
-        return self._reader.blob(self._stream, number)
-
-    def big(self, number: int) -> bytes:
-        return self._reader.big(self._stream, number)

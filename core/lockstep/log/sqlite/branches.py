@@ -9,23 +9,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
 from lockstep.errors import AddressError, Code, StoreError
-from lockstep.log import chain
-from lockstep.log.address import MAIN, called
-from lockstep.log.cut import Cut, Flying, cut, pack, unpack
+from lockstep.log import chain, cut
+from lockstep.log.address import LONGEST, MAIN, called, is_branch
+from lockstep.log.cut import Cut, Flying, cuts, pack, unpack
 from lockstep.log.forked import ForkedRun, Part
-from lockstep.log.model import BranchInfo, Event, Kind, RunInfo, RunState, StreamInfo
+from lockstep.log.model import BranchInfo, Kind, RunInfo, RunState, StreamInfo
 from lockstep.log.roll import LAUNCH
 from lockstep.log.sqlite import schema
 from lockstep.log.sqlite.read import STATES, Ask, SqliteRun
+from lockstep.log.store import ROOT, RunReader
 
-ROOT = "main"  # the process that began a run
-MOST = 4096  # branches of a run
-_NAME = 200
+MOST = 1000  # branches of a run
 
 # (events, steps, bytes, whether its writer lives) of a stream that has no end.
 type Open = Callable[[int], tuple[int, int, int, bool]]
@@ -77,6 +75,8 @@ def lines(ask: Ask, run: int, opened: Open) -> list[Line]:
     if len(rows) > MOST:
         raise StoreError(Code.DAMAGED, f"a run has more than {MOST} branches")
     found = {row[0]: Line(*row) for row in rows}
+    if len({line.name for line in found.values()}) < len(found):
+        raise StoreError(Code.DAMAGED, "two branches of a run have one name")
     for branch, stream, process, state, events, steps, size, faults in ask(
         "SELECT branch.id, stream.id, process, state, events, stream.steps, size, faults FROM branch"
         " JOIN stream ON stream.branch=branch.id WHERE run=? ORDER BY stream.id",
@@ -129,7 +129,8 @@ def infos(found: Sequence[Line]) -> tuple[BranchInfo, ...]:
                 id=line.id, name=line.name, parent=names.get(line.parent, ""), pos=line.pos, base=line.seq,
                 state=line.state, steps=line.steps + sum(one.steps for one in line.streams),
                 size=sum(one.size for one in line.streams), incomplete=sum(one.faults for one in line.streams),
-                streams=tuple(one.info for one in line.streams), problem=problem,
+                streams=tuple(one.info for one in line.streams), before=line.steps, head=line.head,
+                flying=line.flying, problem=problem,
             )
         )  # fmt: skip
     return tuple(told)
@@ -194,15 +195,15 @@ def _processes(read: ForkedRun, main: int, path: Sequence[Line]) -> list[Stream]
 
 def check_name(name: str) -> None:
     """Raises AddressError LS206 for what cannot be a branch's name."""
-    if not name or len(name) > _NAME or not name.isprintable() or set(name) & set("@:/"):
+    if not is_branch(name):
         raise AddressError(
             Code.NO_ADDRESS,
-            f"not a name for a branch: {name[:_NAME]!r}. It may be up to {_NAME} printable characters without @, : "
-            "and /",
+            f"not a name for a branch: {name[:LONGEST]!r}. It may be up to {LONGEST} printable characters without "
+            "@, : and /",
         )
 
 
-def place(found: Sequence[Line], read: Callable[[str], Any], run: str, parent: str, pos: int) -> tuple[Line, Cut]:
+def place(found: Sequence[Line], read: Callable[[str], RunReader], run: str, parent: str, pos: int) -> tuple[Line, Cut]:
     """Where a branch would leave: the branch that has the position itself, and the cut through its main stream.
 
     `read` makes a reader of a branch. Raises AddressError LS206, StoreError LS203 of a branch that grows.
@@ -216,12 +217,11 @@ def place(found: Sequence[Line], read: Callable[[str], Any], run: str, parent: s
         path.pop()
     line = path[-1]
     reader = read(line.name)
-    main = line.main
-    if main is None:
+    if line.main is None:
         raise AddressError(Code.NO_ADDRESS, f"{called(run, line.name)} holds nothing: it was cut before it began")
-    number = reader.streams[0].id if line.parent else main.info.id
-    heads: Iterable[tuple[int, Event]] = reader.heads(number)
-    made = cut(heads, pos)
+    [made] = cuts(reader.heads(reader.main), [pos])
+    if len(made.flying) > cut.MOST:
+        raise StoreError(Code.UNWRITABLE, f"{len(made.flying)} calls are in flight there, and {cut.MOST} may be")
     if not 0 < pos <= made.last:
         raise AddressError(
             Code.NO_ADDRESS, f"{called(run, parent)} has no position {pos}: its events are at 1 to {made.last}"

@@ -17,11 +17,14 @@ from lockstep.log import chain, untapped
 from lockstep.log.model import BranchInfo, Event, RunInfo, RunState, StreamInfo, Value
 from lockstep.log.seal import Seal
 from lockstep.log.sqlite import rows, schema
-from lockstep.log.store import Row, StreamEnd, Unreadable
+from lockstep.log.store import ROOT, Row, RunReader, StreamEnd, Unreadable
 from lockstep.log.unpack import Coder, Expander, damaged
 
 # One question, all its rows, whose columns have the types of the shape (see `connection.query`).
 type Ask = Callable[[str, Sequence[Any], str], list[Any]]
+
+# Reads another branch of the run, by its name.
+type Others = Callable[[str], RunReader]
 
 _CACHE_BYTES = 16 << 20
 _AT_ONCE = 16  # rows a listing reads in one transaction
@@ -30,9 +33,12 @@ _AT_ONCE = 16  # rows a listing reads in one transaction
 class SqliteRun:
     """One run of a store. See `lockstep.log.store.RunReader`."""
 
-    def __init__(self, ask: Ask, info: RunInfo, started: int, meta: bytes, leaf: int = rows.MOST_LEAF) -> None:
-        """`leaf`: bytes of one long text, at most."""
+    def __init__(
+        self, ask: Ask, info: RunInfo, started: int, meta: bytes, others: Others, leaf: int = rows.MOST_LEAF
+    ) -> None:
+        """`others` reads another branch; `leaf`: bytes of one long text, at most."""
         self.info = info
+        self.on = others
         self.streams: tuple[StreamInfo, ...] = info.streams
         self._ask = ask
         self._started = started
@@ -51,6 +57,10 @@ class SqliteRun:
     @property
     def branches(self) -> tuple[BranchInfo, ...]:
         return self.info.branches
+
+    @property
+    def main(self) -> int:
+        return next((one.id for one in reversed(self.streams) if one.process == ROOT), 0)
 
     @property
     def own(self) -> tuple[StreamInfo, ...]:

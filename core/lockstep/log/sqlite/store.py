@@ -9,15 +9,15 @@ from typing import Any, Self
 
 from lockstep.errors import AddressError, Code, StoreError
 from lockstep.log import seal, untapped, vault
+from lockstep.log.address import MAIN
 from lockstep.log.forked import ForkedRun
 from lockstep.log.model import BranchInfo, RunInfo, RunState, Value
 from lockstep.log.pack import encode_plain
 from lockstep.log.sqlite import branches, liveness, rows, schema, stranger
 from lockstep.log.sqlite.append import SqliteAppender, put_seal
-from lockstep.log.sqlite.branches import MAIN
 from lockstep.log.sqlite.connection import connect, query, transaction
 from lockstep.log.sqlite.read import SqliteRun
-from lockstep.log.store import Fault
+from lockstep.log.store import ROOT, Fault
 
 _MAX_NAME = 200
 
@@ -119,7 +119,7 @@ class SqliteStore:
                     put_seal(connection, stream, seal.make(key, base, 0, 0, 0, base))
                 # Before the commit: nobody may see the stream while its lock is free.
                 lock = self._take_lock(stream)
-            flying = branches.flying_at(line) if process == branches.ROOT else ()
+            flying = branches.flying_at(line) if process == ROOT else ()
             return SqliteAppender(connection, self.path, stream, base, lock, fault, key, flying)
         except BaseException:
             connection.close()
@@ -147,7 +147,8 @@ class SqliteStore:
             raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}. See: lockstep runs")
         *row, meta = found[0]
         info = self._info(*row)
-        return SqliteRun(self.ask, info, info.started, meta, rows.TAPE_LEAF if self.tape else rows.MOST_LEAF)
+        leaf = rows.TAPE_LEAF if self.tape else rows.MOST_LEAF
+        return SqliteRun(self.ask, info, info.started, meta, lambda branch: self.run(name, branch), leaf)
 
     def _lines(self, run: int) -> list[branches.Line]:
         return branches.lines(self.ask, run, self._so_far)
