@@ -48,8 +48,8 @@ class Line(msgspec.Struct):
     pos: int
     seq: int
     steps: int
-    head: bytes
-    flying: bytes
+    head: bytes = b""
+    flying: bytes = b""
     streams: list[Stream] = msgspec.field(default_factory=list)
 
     @property
@@ -67,29 +67,37 @@ class Line(msgspec.Struct):
 
 def lines(ask: Ask, run: int, opened: Open) -> list[Line]:
     """All branches of a run, main first. Raises StoreError."""
-    rows = ask(
-        "SELECT id, name, parent, pos, seq, steps, head, flying FROM branch WHERE run=? ORDER BY id LIMIT ?",
-        (run, MOST + 1),
-        "itiiiibb",
-    )
-    if len(rows) > MOST:
+    # One question for a run without other branches; of the others what is long is asked once for each.
+    found: dict[int, Line] = {}
+    for branch, name, parent, pos, seq, steps, stream, process, *told in ask(
+        "SELECT branch.id, name, parent, pos, seq, branch.steps, coalesce(stream.id, 0), coalesce(process, ''),"
+        " coalesce(state, 0), coalesce(events, 0), coalesce(stream.steps, 0), coalesce(size, 0), coalesce(faults, 0)"
+        " FROM branch LEFT JOIN stream ON stream.branch=branch.id WHERE run=? ORDER BY stream.id",
+        (run,),
+        "itiiiiitiiiii",
+    ):
+        line = found.setdefault(branch, Line(branch, name, parent, pos, seq, steps))
+        if stream:
+            line.streams.append(_stream(stream, process, *told, opened))
+    if len(found) > MOST:
         raise StoreError(Code.DAMAGED, f"a run has more than {MOST} branches")
-    found = {row[0]: Line(*row) for row in rows}
     if len({line.name for line in found.values()}) < len(found):
         raise StoreError(Code.DAMAGED, "two branches of a run have one name")
-    for branch, stream, process, state, events, steps, size, faults in ask(
-        "SELECT branch.id, stream.id, process, state, events, stream.steps, size, faults FROM branch"
-        " JOIN stream ON stream.branch=branch.id WHERE run=? ORDER BY stream.id",
-        (run,),
-        "iitiiiii",
-    ):
-        told = STATES.get(state, RunState.INTERRUPTED)
-        if state == 0:
-            events, steps, size, live = opened(stream)
-            told = RunState.GROWING if live else RunState.INTERRUPTED
-        if branch in found:
-            found[branch].streams.append(Stream(StreamInfo(stream, process, events), told, steps, size, faults))
+    if len(found) > 1:
+        for branch, head, flying in ask("SELECT id, head, flying FROM branch WHERE run=?", (run,), "ibb"):
+            if branch in found:
+                found[branch].head, found[branch].flying = head, flying
     return sorted(found.values(), key=lambda line: (line.name != MAIN, line.id))
+
+
+def _stream(
+    number: int, process: str, state: int, events: int, steps: int, size: int, faults: int, opened: Open
+) -> Stream:
+    told = STATES.get(state, RunState.INTERRUPTED)
+    if state == 0:
+        events, steps, size, live = opened(number)
+        told = RunState.GROWING if live else RunState.INTERRUPTED
+    return Stream(StreamInfo(number, process, events), told, steps, size, faults)
 
 
 def lineage(found: Sequence[Line], line: Line) -> list[Line]:
