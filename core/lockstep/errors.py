@@ -50,6 +50,7 @@ class Code(enum.StrEnum):
     NOT_LOADED = "LS403"
     MISSING_FRAMEWORK = "LS404"
     NOT_ISOLATED = "LS405"
+    NO_PREDICATE = "LS406"  # what says whether a run is bad cannot be asked
 
 
 class LockstepError(Exception):
@@ -74,7 +75,7 @@ class AddressError(LockstepError):
 
 
 class TargetError(LockstepError):
-    """The program to run cannot be imported, started or used: LS401 to LS405."""
+    """The program to run cannot be imported, started or used: LS401 to LS406."""
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -31,13 +31,13 @@ def width(stream: TextIO) -> int:
         return 80
 
 
-def say(line: Line | str = "", *, to: TextIO | None = None) -> None:
+def say(line: Line | str = "", *, to: TextIO | None = None, end: str = "\n") -> None:
     """Prints one line, by default on stderr, where Lockstep's own words go."""
     stream = sys.stderr if to is None else to
     pieces = [line] if isinstance(line, str) else line
     colour = coloured(stream)
     text = "".join(_painted(piece, colour) for piece in pieces)
-    stream.write(_encodable(text.rstrip(), stream) + "\n")
+    stream.write(_encodable(text.rstrip(), stream) + end)
 
 
 def _painted(piece: Piece, colour: bool) -> str:

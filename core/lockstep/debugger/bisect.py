@@ -1,0 +1,191 @@
+"""Finds the recorded answer that makes a run bad: `lockstep bisect` and `lockstep.bisect`.
+
+A search over forks: a probe keeps the recorded answers up to a cut and takes new ones after it. The verdict is the
+step, and the answer in it, with which, kept, the run is bad, and without which it is not.
+
+Who runs a probe is not known here (`Runner`): a command in a process of its own, or a target in this one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Generator, Sequence
+
+import msgspec
+
+from lockstep.debugger import cuts as places
+from lockstep.debugger import predicate as predicates
+from lockstep.debugger import search as searches
+from lockstep.debugger import swaps
+from lockstep.debugger import verdict as verdicts
+from lockstep.debugger.cuts import Cut
+from lockstep.debugger.predicate import Predicate
+from lockstep.debugger.probes import Made, Series
+from lockstep.debugger.search import GOOD, SKIP, Search
+from lockstep.debugger.swaps import Swap
+from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict
+from lockstep.debugger.view import View, ended_by_itself, view
+from lockstep.errors import Code, TargetError
+from lockstep.log.model import RunState, Value
+from lockstep.log.store import Store
+from lockstep.log.timeline import Place, Timeline, resolve
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The next probe. `left`: how many it takes at most, this one included, where each can be judged. `good` and `bad`:
+    places between which the culprit is, "" where none is known yet."""
+
+    cut: Cut
+    left: int
+    good: str
+    bad: str
+
+
+# Yields the probes that are wanted, is sent each as it was judged; returns where the search over steps ended, and the
+# one among the answers of the step.
+type Searching = Generator[Wanted, Probe, tuple[Located, Located | None]]
+
+# Runs a probe under a branch name, anew.
+type Runner = Callable[[Cut, str], Made]
+type ARunner = Callable[[Cut, str], Awaitable[Made]]
+
+# Makes the predicate, given the recording.
+type Bad = Callable[[View], Predicate]
+
+# Told of the probe that comes, and of those that have been.
+type Tell = Callable[[Wanted, Sequence[Probe]], None]
+
+
+class Inquiry(msgspec.Struct, frozen=True):
+    """A bisect that needs probes.
+
+    run       its address
+    swaps     answers in which the run and the `good` one differ, empty where there is no good one
+    """
+
+    run: str
+    timeline: Timeline
+    predicate: Predicate
+    series: Series
+    searching: Searching
+    began: float
+    good: str = ""
+    swaps: tuple[Swap, ...] = ()
+
+
+def begin(
+    store: Store, address: str, bad: Bad, options: Value, *, good: str = "", again: bool = False
+) -> Inquiry | Verdict:
+    """Asks about the recording itself, and plans the search. A verdict where that is enough.
+
+    bad      makes the predicate, given the recording
+    options  what decides how a probe goes, see `lockstep.debugger.probes.Series`
+    good     address of a run that went right: its answers are swapped in
+    again    probes that were run before are not taken for the same
+
+    Raises AddressError (LS205, LS206), and TargetError LS402 for a run that still grows, LS406 where nobody can say
+    whether it is bad.
+    """
+    began = time.monotonic()
+    place = resolve(store, address)
+    if place.step is not None:
+        raise TargetError(Code.BAD_TARGET, f"bisect takes a run, and {address} is a step of one")
+    run, path, branch = place.timeline.reader.info.name, place.address.path, place.address.branch
+    recorded = recording(place, store.path)
+    if recorded.state == RunState.GROWING:
+        raise TargetError(Code.BAD_TARGET, f"{address} is still being recorded")
+    predicate = bad(recorded)
+    told = predicate(recorded)
+    if told.judged == SKIP:
+        raise TargetError(Code.NO_PREDICATE, f"nobody can say whether {recorded.address} is bad: {told.why}")
+    if told.judged == GOOD:
+        return verdicts.unsearched(NOT_REPRODUCIBLE, recorded.address, f"it is not bad: {told.why}")
+    series = Series(store, run, path, branch, {"options": options, "good": good}, again=again)
+    differing = swaps.between(store, recorded.address, good) if good else ()
+    cuts = swaps.cuts(place.timeline, differing) if good else places.of_run(place.timeline)
+    if len(cuts) < 2:
+        why = f"no answer in it differs from one of {good}" if good else "no answer from outside was recorded in it"
+        return verdicts.unsearched(NOT_RECORDED, recorded.address, why)
+    searching = _over_answers(cuts) if good else _over_steps(place.timeline, cuts)
+    return Inquiry(recorded.address, place.timeline, predicate, series, searching, began, good, differing)
+
+
+def recording(place: Place, store: str) -> View:
+    """The recording itself, whose verdict is free."""
+    return view(place.timeline.reader, place.address.path, store, place.address.branch)
+
+
+def default(recorded: View) -> Predicate:
+    """Bad is what ends like the recorded run, see `predicate.like`. Raises TargetError LS406 where it has no end."""
+    if not ended_by_itself(recorded):
+        raise TargetError(
+            Code.NO_PREDICATE,
+            f"{recorded.address} did not come to an end ({predicates.how(recorded)}), so nothing can end like it. Say "
+            "what is bad about it: --bad CMD, or bad= in Python",
+        )
+    return predicates.like(recorded)
+
+
+def run(inquiry: Inquiry, runner: Runner, tell: Tell | None = None) -> Verdict:
+    """Makes the probes and says what they show."""
+    tried: list[Probe] = []
+    searching, series = inquiry.searching, inquiry.series
+    try:
+        wanted = next(searching)
+        while True:
+            if tell is not None:
+                tell(wanted, tried)
+            before = series.before(wanted.cut)
+            made = runner(wanted.cut, series.name(wanted.cut)) if before is None else None
+            tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+            wanted = searching.send(tried[-1])
+    except StopIteration as ended:
+        return _concluded(inquiry, tried, *ended.value)
+
+
+async def arun(inquiry: Inquiry, runner: ARunner) -> Verdict:
+    """As `run`, with probes that are awaited."""
+    tried: list[Probe] = []
+    searching, series = inquiry.searching, inquiry.series
+    try:
+        wanted = next(searching)
+        while True:
+            before = series.before(wanted.cut)
+            made = await runner(wanted.cut, series.name(wanted.cut)) if before is None else None
+            tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+            wanted = searching.send(tried[-1])
+    except StopIteration as ended:
+        return _concluded(inquiry, tried, *ended.value)
+
+
+def _concluded(inquiry: Inquiry, tried: Sequence[Probe], located: Located, inner: Located | None) -> Verdict:
+    seconds = time.monotonic() - inquiry.began
+    found = verdicts.conclude(inquiry.run, located, inner, tried, seconds, good=inquiry.good)
+    return swaps.explained(inquiry.series.store, inquiry.timeline, found, inquiry.good, inquiry.swaps)
+
+
+# The searches.
+
+
+def _over_steps(timeline: Timeline, cuts: Sequence[Cut]) -> Searching:
+    """The step, then the answer in it."""
+    located = yield from _over(cuts, searches.whole(len(cuts) - 1))
+    if located.cut is None:
+        return located, None
+    inner = places.of_step(timeline.step(located.cut.step))
+    if len(inner) < 2:
+        return located, None
+    return located, (yield from _over(inner, searches.within(len(inner) - 1)))
+
+
+def _over_answers(cuts: Sequence[Cut]) -> Searching:
+    return (yield from _over(cuts, searches.whole(len(cuts) - 1))), None
+
+
+def _over(cuts: Sequence[Cut], known: Search) -> Generator[Wanted, Probe, Located]:
+    while (at := searches.following(known)) is not None:
+        good = cuts[known.good].at if known.good >= 0 else ""
+        bad = cuts[known.bad].at if known.bad < len(cuts) else ""
+        probe = yield Wanted(cuts[at], searches.left(known), good, bad)
+        known = searches.told(known, at, probe.judged)
+    return Located(known, cuts)

@@ -1,0 +1,59 @@
+"""Where bisect can leave a run: after each step, and inside of the step in question after each of its answers.
+
+A cut keeps what was recorded up to it. With a good run beside the bad one, cuts lie between the answers that differ:
+one keeps the bad run's answers up to there and gives the program the good run's after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lockstep.log.model import Value
+from lockstep.log.timeline import END, Effect, Step, Timeline
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """A place in a run.
+
+    at      as in an address: `7`, `7.2`
+    step    the step of the last answer that is kept, `effect` its number there; None where that is the whole step
+    edits   answers given in the place of recorded ones, by address in the run
+    label   what a probe's branch is called after
+    """
+
+    at: str
+    step: int
+    effect: int | None = None
+    edits: Mapping[str, Value] = {}
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.at
+
+
+def of_run(timeline: Timeline) -> list[Cut]:
+    """Step 0, each numbered step, and what was answered after the last one. One alone: nothing was recorded."""
+    cuts: list[Cut] = []
+    for step in timeline.steps:
+        if step.kind != END:
+            cuts.append(Cut(str(step.number), step.number))
+        elif answered := in_order(step):
+            cuts.append(Cut(f"{step.number}.{answered[-1].number}", step.number))
+    return cuts
+
+
+def of_step(step: Step) -> list[Cut]:
+    """The end of the step before, then each answer of this one in the order in which they came."""
+    return [
+        Cut(str(step.number - 1), step.number - 1),
+        *(Cut(f"{step.number}.{effect.number}", step.number, effect.number) for effect in in_order(step)),
+    ]
+
+
+def in_order(step: Step) -> Sequence[Effect]:
+    """The answers of a step as they came: its effects are numbered lane by lane."""
+    ended = [effect for effect in step.effects if effect.end is not None]
+    return sorted(ended, key=lambda effect: (effect.end.at if effect.end is not None else 0, effect.end_seq))

@@ -1,0 +1,198 @@
+"""The probes of a bisect: branches of the run, each made once.
+
+A probe's branch is called `bisect-CUT-DIGEST`. The digest is over all that decides how it goes: the branch and cut that
+it leaves, the answers it is given, what may run live, the program. So a later bisect, or one that goes on after an
+interruption, finds the probe again by its name, and one of a changed program does not.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from types import CodeType
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import predicate as predicates
+from lockstep.debugger.cuts import Cut
+from lockstep.debugger.predicate import Predicate
+from lockstep.debugger.verdict import Probe
+from lockstep.debugger.view import view
+from lockstep.log import canonical
+from lockstep.log.model import BranchInfo, Kind, RunState, Value
+from lockstep.log.store import RunReader, Store
+
+PREFIX = "bisect-"
+REUSED = "reused"
+_DIGITS = 8
+_MOST_ENTRIES = 50_000  # of directories that are looked through
+_LARGEST = 1 << 20  # of a file named in a command, beyond which its time and size stand for it
+_NO_CODE = frozenset({"node_modules", "site-packages", "__pycache__"})
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A probe that was run. `live`: calls that really happened. `refused`: calls that were not allowed, each with what
+    would let it run. `difference`: where its served part was another one, "" if it was not."""
+
+    branch: str
+    live: int
+    refused: tuple[str, ...] = ()
+    difference: str = ""
+    seconds: float = 0.0
+
+
+# Runs a probe under a branch name, anew.
+type Runner = Callable[[Cut, str], Made]
+
+
+class Series:
+    """The probes of one run with the same options.
+
+    options  what decides, beside the cut, how a probe goes
+    """
+
+    def __init__(self, store: Store, run: str, path: str, parent: str, options: Value, *, again: bool = False) -> None:
+        self.store = store
+        self.run = run
+        self._path = path
+        self._parent = parent
+        self._options = options
+        self._again = again
+        self._made: set[str] = set()
+
+    def name(self, cut: Cut) -> str:
+        """What the cut's branch is called."""
+        about: Value = {
+            "parent": self._parent, "at": cut.at, "edits": dict(cut.edits), "options": self._options,
+        }  # fmt: skip
+        return f"{PREFIX}{cut.name}-{canonical.digest(about).hex()[:_DIGITS]}"
+
+    def before(self, cut: Cut) -> str | None:
+        """The branch of a probe that was run before, None where there is none. One that was cut off is removed: what it
+        would have done is not known."""
+        name = self.name(cut)
+        for branch in self.store.run(self.run).branches:
+            if branch.name != name and branch.name.rpartition("-")[0] != name:
+                continue
+            if self._again and branch.name not in self._made:
+                continue
+            if branch.state is RunState.INTERRUPTED:
+                self.store.delete_branch(self.run, branch.name)
+            elif branch.state is not RunState.GROWING:
+                return branch.name
+        return None
+
+    def probe(self, cut: Cut, predicate: Predicate, made: Made | None, before: str | None) -> Probe:
+        """Judges a probe that was `made`, or found as `before`."""
+        branch = made.branch if made is not None else before or ""
+        self._made.add(branch)
+        reader = self.store.run(self.run, branch)
+        seen = view(reader, self._path, self.store.path, branch)
+        told = made if made is not None else Made(branch, 0)
+        judgement = predicates.of_probe(predicate, seen, told.refused, told.difference)
+        return Probe(
+            seen.address, cut.at, judgement.judged, judgement.why, told.live, told.seconds, made is None,
+            reused(reader), told.refused,
+        )  # fmt: skip
+
+
+def reused(reader: RunReader) -> tuple[str, ...]:
+    """Which calls of a branch were answered from the record, since nothing allowed them to run: `tool get_order`."""
+    names: dict[int, str] = {}
+    found: dict[str, None] = {}
+    for _, event in reader.heads(reader.streams[0].id):
+        if event.kind is Kind.BEGIN:
+            names[event.pos] = f"{event.what} {event.name}"
+        elif event.kind is Kind.END and event.name == REUSED:
+            found[names[event.of]] = None
+    return tuple(found)
+
+
+def listed(reader: RunReader) -> list[BranchInfo]:
+    """The probes of all bisects of a run, the oldest first."""
+    return [branch for branch in reader.branches if branch.name.startswith(PREFIX)]
+
+
+def kept(store: Store, reader: RunReader, path: str, branch: BranchInfo, predicate: Predicate) -> Probe:
+    """A probe as it is kept, and what the predicate says of it."""
+    own = store.run(reader.info.name, branch.name)
+    seen = view(own, path, store.path, branch.name)
+    judgement = predicates.of_probe(predicate, seen)
+    at = branch.name.removeprefix(PREFIX).rpartition("-")[0]
+    return Probe(seen.address, at, judgement.judged, judgement.why, 0, 0.0, True, reused(own))
+
+
+# What is run.
+
+
+def program(command: Sequence[str], directory: str) -> Value:
+    """What a command is, as far as it can be seen from outside: its words, the files that they name, and the Python
+    files below the working directory and beside the script. After a change a probe is another probe."""
+    words = list(command)
+    named = [os.path.join(directory, word) for word in words]
+    files = [path for path in named if os.path.isfile(path)]
+    places = {os.path.abspath(directory or os.getcwd()), *(os.path.dirname(os.path.abspath(path)) for path in files)}
+    seen: Value = {"command": [*words], "directory": directory, "files": {path: _content(path) for path in files}}
+    return {**seen, "code": _code(sorted(places))} if isinstance(seen, dict) else seen
+
+
+def _content(path: str) -> Value:
+    about = os.stat(path)
+    if about.st_size > _LARGEST:
+        return [about.st_size, about.st_mtime_ns]
+    with open(path, "rb") as file:
+        return blake2b(file.read(), digest_size=16).digest()
+
+
+def _code(places: Iterable[str]) -> bytes:
+    found = blake2b(digest_size=16)
+    for path, size, changed in _python_files(places):
+        found.update(f"{path}\0{size}\0{changed}\n".encode("utf-8", "surrogateescape"))
+    return found.digest()
+
+
+def _python_files(places: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    waiting = list(places)
+    seen: set[str] = set()
+    entries: list[os.DirEntry[str]] = []
+    looked = 0
+    while waiting and looked < _MOST_ENTRIES:
+        place = waiting.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        try:
+            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        except OSError:
+            continue  # what cannot be read here cannot be imported by the program either
+        looked += len(entries)
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                about = entry.stat()
+                if stat.S_ISREG(about.st_mode):
+                    yield entry.path, about.st_size, about.st_mtime_ns
+            elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and entry.name not in _NO_CODE:
+                waiting.append(entry.path)
+
+
+def function(target: Any) -> Value:
+    """What a target in process is: where it is defined and its code. None where that does not say what it does, since
+    it holds values of its own: then no other process's probes are this one's."""
+    code = getattr(target, "__code__", None)
+    if not isinstance(code, CodeType) or code.co_freevars or getattr(target, "__self__", None) is not None:
+        return None
+    place = os.path.dirname(os.path.abspath(code.co_filename))
+    return {"target": f"{target.__module__}:{target.__qualname__}", "body": _body(code), "code": _code([place])}
+
+
+def _body(code: CodeType) -> Value:
+    consts = [_body(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return [code.co_code, [*code.co_names], consts]
+
+
+def options(live: Sequence[str], tail: str, ran: Value, **more: Value) -> Value:
+    """All that decides how a probe goes beside its cut."""
+    return {"live": [*sorted(live)], "tail": tail, "ran": ran, **more}

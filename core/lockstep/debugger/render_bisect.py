@@ -1,0 +1,144 @@
+"""What people read of a bisect: how it goes on, and its verdict. Pure: structs in, lines out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Sequence
+
+from lockstep.debugger import words
+from lockstep.debugger.bisect import Wanted
+from lockstep.debugger.lines import Line, Piece, cut, safe
+from lockstep.debugger.search import BAD, GOOD, SKIP
+from lockstep.debugger.structure import Change
+from lockstep.debugger.verdict import AMBIGUOUS, CULPRIT, IN_THE_CODE, NOT_RECORDED, Probe, Verdict
+
+_MARK: dict[str, Piece] = {BAD: ("●", "bad"), GOOD: ("○", "good"), SKIP: ("?", "warn")}
+_WIDE = 100
+_SHOWN = 5
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def probing(wanted: Wanted, tried: Sequence[Probe]) -> Line:
+    """The line that moves: each probe so far, how many there can be, and where the culprit must be."""
+    known = "   ".join(f"{word} :{at}" for word, at in (("good", wanted.good), ("bad", wanted.bad)) if at)
+    return [
+        "  probing  ", *(_MARK[probe.judged] for probe in tried), "·",
+        f"  {len(tried) + 1} of ≤ {len(tried) + wanted.left}", f"   {known}" if known else "",
+    ]  # fmt: skip
+
+
+def verdict(found: Verdict) -> list[Line]:
+    """The answer, what it stands on, and what to do next."""
+    head, lines = _SAID.get(found.verdict, _not_reproducible)(found)
+    cost = [words.number(found.probes, "probe")]
+    before = sum(probe.found for probe in found.tried)
+    if before:
+        cost.append(f"{before} of them run before")
+    cost += [words.number(found.live_calls, "live call"), words.duration(found.seconds)]
+    return [head, *lines, [f"  {', '.join(cost)}"]] if found.probes else [head, *lines]
+
+
+type _Said = tuple[Line, list[Line]]
+
+
+def _culprit(found: Verdict) -> _Said:
+    address = f"{found.run}:{found.effect or found.step}"
+    bad, good = len(found.judged(BAD)), len(found.judged(GOOD))
+    kept = f"kept, the run is bad ({bad} of {bad} probes)" if bad else "kept, the run is bad (as recorded)"
+    lost = f"; {len(found.judged(SKIP))} could not be judged" if found.judged(SKIP) else ""
+    lines: list[Line] = [[f"  {kept}; left out, it is good ({good} of {good}){lost}"]]
+    for change in found.changes[:_SHOWN]:
+        path = _field(change)
+        shown = f"{safe(path)} " if path else ""
+        lines.append([("  its answer  ", "dim"), f"{shown}{cut(safe(change.a), _WIDE)}",
+                      ("   where another says  ", "dim"), cut(safe(change.b), _WIDE)])  # fmt: skip
+    if found.other:
+        lines.append([("  that one    ", "dim"), (f"lockstep show {shlex.quote(found.other)}", "address")])
+    lines.append([("  next        ", "dim"), (f"lockstep show {shlex.quote(address)}", "address")])
+    mended = _mended(found)
+    if mended:
+        lines.append([("              ", "dim"), (mended, "address")])
+    return [("✗ ", "bad"), ("culprit", "bad"), "  ", (safe(address), "strong"), f"  {safe(found.name)}"], lines
+
+
+def _field(change: Change) -> str:
+    """The place in an answer, as an edit names it."""
+    return change.path.removeprefix("answer").removeprefix(".")
+
+
+def _mended(found: Verdict) -> str:
+    """The fork in which the culprit's answer is the other one, where that is one value and known whole."""
+    if found.effect is None or len(found.changes) != 1:
+        return ""
+    change = found.changes[0]
+    try:
+        json.loads(change.b)
+    except ValueError:
+        return ""
+    field = _field(change)
+    if "…" in change.b or _INDEX.search(field):
+        return ""
+    place = f"{found.effect}:{field}" if field else found.effect
+    return f"lockstep fork {shlex.quote(f'{found.run}:{found.step}')} --set {shlex.quote(f'{place}={change.b}')}"
+
+
+def _ambiguous(found: Verdict) -> _Said:
+    good, bad = found.between or ("", "")
+    where = f"between {safe(good)} and {safe(bad)}" if good else f"at or before {safe(bad)}"
+    lines: list[Line] = [[f"  {safe(found.why)}"]]
+    lost = found.judged(SKIP)
+    for probe in lost[:_SHOWN]:
+        lines.append([f"  :{probe.at}  ", cut(safe(probe.why), _WIDE), "   ",
+                      (f"lockstep log {shlex.quote(probe.address)}", "address")])  # fmt: skip
+    if len(lost) > _SHOWN:
+        lines.append([f"  … and {len(lost) - _SHOWN} more"])
+    return [("? ", "warn"), (AMBIGUOUS, "warn"), f"  the culprit is {where}"], lines
+
+
+def _in_the_code(found: Verdict) -> _Said:
+    lines: list[Line] = [[f"  {safe(found.why)}: the cause is in the code, not in an answer"]]
+    return [("✗ ", "bad"), ("in the code", "bad"), f"  {safe(found.run)}"], [*lines, *_log(found)]
+
+
+def _not_recorded(found: Verdict) -> _Said:
+    return [("✗ ", "bad"), ("not recorded", "bad"), f"  {safe(found.run)}: {safe(found.why)}"], _log(found)
+
+
+def _not_reproducible(found: Verdict) -> _Said:
+    run = shlex.quote(found.run)
+    if found.probes:
+        lines: list[Line] = [
+            ["  so what made it bad is in no recorded answer. What was not recorded, if anything:  ",
+             (f"lockstep verify {run}", "address")]
+        ]  # fmt: skip
+    else:
+        lines = [["  say what is bad about it:  ", (f"lockstep bisect {run} --bad CMD", "address")]]
+    return [("✗ ", "bad"), ("not reproducible", "bad"), f"  {safe(found.run)}: {safe(found.why)}"], lines
+
+
+def _log(found: Verdict) -> list[Line]:
+    return [[("  next        ", "dim"), (f"lockstep log {shlex.quote(found.run)}", "address")]]
+
+
+_SAID: dict[str, Callable[[Verdict], _Said]] = {
+    CULPRIT: _culprit, AMBIGUOUS: _ambiguous, IN_THE_CODE: _in_the_code, NOT_RECORDED: _not_recorded,
+}  # fmt: skip
+
+
+def parting(at: str, name: str, changes: Sequence[Change]) -> list[Line]:
+    """With a good run: the first answer in which the two differ, which needs no probe."""
+    lines: list[Line] = [["  first another answer at ", (safe(at), "address"), f"  {safe(name)}"]]
+    for change in changes[:1]:
+        lines.append([f"    {safe(_field(change))}  {cut(safe(change.a), _WIDE)}", ("   the good run  ", "dim"),
+                      cut(safe(change.b), _WIDE)])  # fmt: skip
+    return lines
+
+
+def kept(probes: Sequence[Probe]) -> list[Sequence[Piece]]:
+    """Rows of `bisect log`: what was said, address, where it left the run, why."""
+    return [
+        (_MARK[probe.judged], (safe(probe.address), "address"), f":{probe.at}", f"{probe.judged}: {safe(probe.why)}")
+        for probe in probes
+    ]

@@ -1,0 +1,114 @@
+"""How a run or a branch of it ended and what it did, as a predicate is shown it: read from the store, nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import calls, ending
+from lockstep.debugger.calls import Call
+from lockstep.log import address as addresses
+from lockstep.log.address import MAIN, Address
+from lockstep.log.model import Kind, RunState, Value
+from lockstep.log.store import RunReader, open_store
+from lockstep.log.timeline import Timeline
+
+DIVERGED = "diverged"
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """The exception that a program ended with: its class, as `module.Name`, and the function that raised it."""
+
+    type: str
+    message: str
+    function: str
+
+    def __str__(self) -> str:
+        name = self.type.removeprefix("builtins.")
+        return f"{name}: {self.message}" if self.message else name
+
+
+class View(msgspec.Struct, frozen=True):
+    """A run, or a branch of it.
+
+    address  as in `refund` or `refund@bisect-7-1f3c9a2b`
+    state    complete, failed, refused (a call was not allowed), diverged (the served part was not the recorded one),
+             interrupted or growing
+    exit     the command's status, -N for signal N; None where there was no command, or nobody saw its end
+    error    what it raised at its end, None if nothing
+    result   what the target or the recorded function returned, None where that is not known
+    """
+
+    address: str
+    store: str
+    state: str
+    exit: int | None
+    error: Raised | None
+    result: Value = None
+
+    @property
+    def branch(self) -> str:
+        return addresses.parse(self.address).branch
+
+    @property
+    def stdout(self) -> str:
+        """All that the program printed."""
+        with self._read() as timeline:
+            stream = timeline.stream.id
+            pieces = [
+                timeline.reader.body(stream, seq)
+                for seq, event in timeline.reader.heads(stream)
+                if event.kind is Kind.OUTPUT and event.what == "stdout" and not event.of
+            ]
+        return "".join(one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in pieces)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Its calls to the outside in the order in which they were answered: kind, name, request, outcome, …"""
+        with self._read() as timeline:
+            found = [effect for step in timeline.steps for effect in step.effects]
+            found.sort(key=lambda effect: (effect.end is None, effect.end_seq))
+            return tuple(calls.read(timeline, effect) for effect in found)
+
+    @contextmanager
+    def _read(self) -> Iterator[Timeline]:
+        place = addresses.parse(self.address)
+        with open_store(self.store) as opened:
+            run, _ = addresses.split(place, opened.has_run)
+            yield Timeline(opened.run(run, place.branch))
+
+
+def view(reader: RunReader, path: str, store: str, branch: str = MAIN) -> View:
+    """Reads one. `path`: the run's name, as it stands in an address."""
+    timeline = Timeline(reader)
+    last = timeline.steps[-1]
+    event = next(reader.heads(last.stream, last.seq, last.seq + 1), None) if last.seq >= 0 else None
+    body = reader.body(last.stream, last.seq) if event is not None else None
+    said: Any = body.get("end") if isinstance(body, dict) else None
+    end: dict[str, Any] = said if isinstance(said, dict) else {}
+    status = ending.read(reader)
+    state = ending.state(reader.info, status)
+    diverged = event is not None and event[1].what == DIVERGED
+    own = end.get("exit")
+    return View(
+        address=str(Address(path, branch)),
+        store=store,
+        state=DIVERGED if diverged else state.value,
+        exit=status if status is not None else own if isinstance(own, int) else None,
+        error=_raised(end.get("error")),
+        result=end.get("result"),
+    )
+
+
+def ended_by_itself(seen: View) -> bool:
+    """Whether the program came to an end of its own: no error of ours and no signal ended it."""
+    return seen.state in (RunState.COMPLETE, RunState.FAILED) and (seen.exit is None or seen.exit >= 0)
+
+
+def _raised(error: Any) -> Raised | None:
+    if not isinstance(error, dict):
+        return None
+    return Raised(*(str(error.get(name) or "") for name in ("type", "message", "function")))
