@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lockstep.log.model import Event, Kind, Status
-from lockstep.session import engine
-from lockstep.session.policy import CLASSES, TAILS, Policy, decide
+from lockstep.session import engine, refusal
+from lockstep.session.policy import CLASSES, TAILS, Declared, Policy, decide
 from lockstep.session.tape import Tape
 from lockstep.session.unused import Unused
 
@@ -125,7 +125,7 @@ def test_the_nearest_is_of_the_same_name_and_says_what_differs() -> None:
     near = Unused(tape).nearest("tool", "pay", {"arguments": {"what": "pay", "cents": 4500}}, "main/x")
     assert near is not None
     assert near.effect is tape.lane("main").effects[0]
-    assert (near.path, near.recorded, near.now, near.used) == ("arguments.cents", "4000", "4500", False)
+    assert (near.differs, near.used) == ((("arguments.cents", "4000", "4500"),), False)
     assert Unused(tape).nearest("tool", "refund", {"arguments": {}}, "main") is None
     assert Unused(tape).nearest("http", "pay", {"arguments": {}}, "main") is None
 
@@ -137,10 +137,79 @@ def test_the_nearest_may_be_one_that_has_answered_already_where_none_is_as_like(
     unused.take(_key("pay"), "main")
     near = unused.nearest("tool", "pay", asked, "main")
     assert near is not None
-    assert (near.path, near.used) == ("", True)
+    assert (near.differs, near.used) == ((), True)
     tape = _tape(("main", "pay"), ("main", "pay"))
     unused = Unused(tape)
     taken = unused.take(_key("pay"), "main")
     near = unused.nearest("tool", "pay", asked, "main")
     assert near is not None
     assert near.effect is not taken
+
+
+# What is said of a call that is refused.
+
+
+def _asked(**arguments: Any) -> dict[str, Any]:
+    return {"arguments": arguments}
+
+
+def test_a_refusal_names_the_call_its_class_what_differs_and_both_ways_out() -> None:
+    tape = _tape(("main", "issue_refund"))
+    asked = _asked(what="issue_refund", cents=4500)
+    near = Unused(tape).nearest("tool", "issue_refund", asked, "main")
+    said = refusal.text("tool", "issue_refund", asked, Declared("mutating", "declared in agent.py:71"), near, at="13.1")
+    assert said.splitlines() == [
+        'tool issue_refund(what="issue_refund", cents=4500) would run for real',
+        "it is mutating (declared in agent.py:71) and differs from the recorded call (cents 4000 → 4500)",
+        "let it run:    --live issue_refund",
+        "or answer it:  --set 13.1=JSON",
+    ]
+
+
+def test_a_refusal_says_when_nothing_like_it_was_recorded_or_what_was_has_been_used() -> None:
+    tape = _tape(("main", "pay"), ("main", "stop", None))
+    unused = Unused(tape)
+    unused.take(_key("pay"), "main")
+    unknown = Declared("unknown", "nobody declared it")
+    for name, why in (
+        ("pay", "the recorded call like it has answered another one"),
+        ("stop", "the recorded call like it was never answered"),
+        ("refund", "the recorded run has no such call"),
+    ):
+        asked = _asked(what=name, cents=4000)
+        said = refusal.text("tool", name, asked, unknown, unused.nearest("tool", name, asked, "main"))
+        assert said.splitlines()[1] == f"it is unknown (nobody declared it) and {why}"
+        assert "--set" not in said
+
+
+def test_a_refusal_under_a_tail_that_only_the_record_answers_says_so() -> None:
+    said = refusal.text("tool", "look", _asked(), Declared("read", "declared in a.py:1"), None, tail="record")
+    assert "it is read (declared in a.py:1), --tail record answers from the record only, and the recorded run" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "request_", "brief", "flag"),
+    [
+        ("http", "POST api.stripe.com/v1/refunds",
+         {"method": "POST", "url": "https://api.stripe.com/v1/refunds", "body": b'{"cents": 4500}', "headers": []},
+         'http POST api.stripe.com/v1/refunds {"cents": 4500}', "'POST api.stripe.com/v1/refunds'"),
+        ("model", "POST api.openai.com/v1/responses",
+         {"method": "POST", "url": "https://api.openai.com/v1/responses", "headers": [], "body": b'{"model": "o3"}'},
+         'model POST api.openai.com/v1/responses {"model": "o3"}', "o3"),
+        ("process", "git", {"argv": ["/usr/bin/git", "push", "a b"]}, "process /usr/bin/git push 'a b'", "git"),
+        ("process", "sh", {"shell": "git push | tee log"}, "process git push | tee log", "sh"),
+        ("human", "input", {"prompt": "sure?"}, 'human input {"prompt": "sure?"}', "input"),
+        ("activity", "charge", None, "activity charge", "charge"),
+    ],
+)  # fmt: skip
+def test_the_flag_of_a_refusal_lets_that_call_run(kind: str, name: str, request_: Any, brief: str, flag: str) -> None:
+    said = refusal.text(kind, name, request_, Declared("unknown", "nobody declared it"), None).splitlines()
+    assert said[0] == f"{brief} would run for real"
+    assert said[2] == f"let it run:    --live {flag}"
+    policy = Policy(live=(refusal.called(kind, name, request_),))
+    assert decide(policy, "unknown", kind, name, recorded=False, request=request_) == L
+
+
+def test_a_long_call_stays_a_line() -> None:
+    said = refusal.text("tool", "f", _asked(**{f"a{i}": "x" * 500 for i in range(9)}), Declared("unknown", "x"), None)
+    assert len(said.splitlines()[0]) < 160

@@ -12,34 +12,37 @@ _SHOWN = 160  # characters of a value in a report; the whole is in `lockstep sho
 
 def first(expected: Value, actual: Value, path: str = "") -> tuple[str, str, str] | None:
     """The first place, in document order, where two requests differ: (path, recorded, now)."""
+    return next(each(expected, actual, path), None)
+
+
+def each(expected: Value, actual: Value, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """All such places; of a list that is longer than the other, the first item that the other has not."""
     expected, actual = _opened(expected), _opened(actual)
     if isinstance(expected, dict) and isinstance(actual, dict):
         for name in [*expected, *(key for key in actual if key not in expected)]:
             inner = f"{path}.{name}" if path else str(name)
             if name not in actual:
-                return inner, shown(expected[name]), "(absent)"
-            if name not in expected:
-                return inner, "(absent)", shown(actual[name])
-            found = first(expected[name], actual[name], inner)
-            if found is not None:
-                return found
-        return None
+                yield inner, shown(expected[name]), "(absent)"
+            elif name not in expected:
+                yield inner, "(absent)", shown(actual[name])
+            else:
+                yield from each(expected[name], actual[name], inner)
+        return
     if isinstance(expected, list) and isinstance(actual, list):
         for index, (left, right) in enumerate(zip(expected, actual, strict=False)):
-            found = first(left, right, f"{path}[{index}]")
-            if found is not None:
-                return found
+            yield from each(left, right, f"{path}[{index}]")
         if len(expected) != len(actual):
             longer = expected if len(expected) > len(actual) else actual
             rest = shown(longer[min(len(expected), len(actual))])
             where = f"{path}[{min(len(expected), len(actual))}]"
-            return (where, rest, "(absent)") if longer is expected else (where, "(absent)", rest)
-        return None
+            yield (where, rest, "(absent)") if longer is expected else (where, "(absent)", rest)
+        return
     if type(expected) is type(actual) and expected == actual:
-        return None
+        return
     if isinstance(expected, str) and isinstance(actual, str):
-        return path, *_around(expected, actual)
-    return path, shown(expected), shown(actual)
+        yield path, *_around(expected, actual)
+    else:
+        yield path, shown(expected), shown(actual)
 
 
 def shown(value: Value) -> str:

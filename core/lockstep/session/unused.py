@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -15,20 +16,19 @@ from lockstep.log.model import Kind, Status, Value
 from lockstep.session import difference
 from lockstep.session.tape import Recorded, Tape
 
+_MOST = 3  # places that differ, as many as a person reads
 _WINDOW = 100  # recorded calls that are looked through for the nearest, as a divergence does
 
 
 class Nearest(msgspec.Struct, frozen=True):
     """The recorded call that looks most like one that was not recorded.
 
-    path, recorded, now   the first place where the two differ, short; "" where nothing differs
-    used                  whether it has answered a call already
+    differs  the first places where the two differ: path, recorded and now, short
+    used     whether it has answered a call already
     """
 
     effect: Recorded
-    path: str
-    recorded: str
-    now: str
+    differs: tuple[tuple[str, str, str], ...]
     used: bool
 
 
@@ -80,9 +80,8 @@ class Unused:
             return None
         _, used, effect = best
         recorded = self._asked(effect)
-        found = difference.first(_told(recorded), _told(request)) or difference.first(recorded, request)
-        path, was, now = found if found is not None else ("", "", "")
-        return Nearest(effect, path, was, now, used)
+        differs = tuple(islice(difference.each(_told(recorded), _told(request)), _MOST))
+        return Nearest(effect, differs or tuple(islice(difference.each(recorded, request), 1)), used)
 
     def _like(self, kind: str, name: str, lane: str) -> Iterator[Recorded]:
         own = self._tape.lanes.get(lane)
