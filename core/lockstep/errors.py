@@ -5,7 +5,7 @@ A code is `LS` and three digits. The hundreds say whose fault it is:
 * 1xx  the replayed program is not the recorded run (`Divergence`)
 * 2xx  the store, a run or an address (`StoreError`, `AddressError`), or something not covered
 * 3xx  the policy forbids a call (`Refused`)
-* 4xx  the target cannot be imported, started or used as asked (`TargetError`)
+* 4xx  the target cannot be imported, started or used as asked (`TargetError`), or an adapter (`AdapterError`)
 
 `docs/troubleshooting.md` has an entry for each code.
 """
@@ -51,6 +51,8 @@ class Code(enum.StrEnum):
     MISSING_FRAMEWORK = "LS404"
     NOT_ISOLATED = "LS405"
     NO_PREDICATE = "LS406"  # what says whether a run is bad cannot be asked
+    BAD_ADAPTER = "LS407"  # a registered adapter is not one
+    NO_ADAPTER = "LS408"
 
 
 class LockstepError(Exception):
@@ -76,6 +78,10 @@ class AddressError(LockstepError):
 
 class TargetError(LockstepError):
     """The program to run cannot be imported, started or used: LS401 to LS406."""
+
+
+class AdapterError(LockstepError):
+    """An adapter is none, or there is none of that name: LS407, LS408."""
 
 
 class Difference(msgspec.Struct, frozen=True):

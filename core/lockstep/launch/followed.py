@@ -80,6 +80,9 @@ class Followed:
             return False
         self.take(session)
         self.wrap()
+        from lockstep.launch import attaching  # needs a session's modules, which come in their own order
+
+        attaching.watch()
         return True
 
     def take(self, session: Session | None) -> None:

@@ -1,0 +1,102 @@
+"""The structs that an adapter is made of: data and plain functions, no behaviour of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lockstep.log.model import Value
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from lockstep.log.timeline import Place
+
+
+class Tested(msgspec.Struct, frozen=True):
+    """The versions of a framework that the adapter's own tests run with: the oldest and the newest, both included.
+
+    A bound counts as far as it goes: 1.2.24 is within a newest of "1.2". Versions outside are used all the same, and
+    `lockstep adapters` says so; one that lacks what the adapter needs is told by the adapter, when it attaches.
+    """
+
+    oldest: str
+    newest: str
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """What the framework's native checkpoints are in a run.
+
+    kind   what `lockstep log` calls such a step
+    what   which checkpoints these are, in a few words
+    state  makes inert data of a native checkpoint, while recording: what `show` prints and `--set ADDRESS:path` edits.
+           From then on nothing of the framework is needed to read the run, and nothing of it is imported
+    """
+
+    kind: str
+    what: str
+    state: Callable[[Any], Value]
+
+
+class Way(msgspec.Struct, frozen=True):
+    """One of the two ways to continue a run from a step.
+
+    exact   whether it is exact wherever `refuses` has nothing to say; False: it is never done
+    reason  where it is not: why, as the user is told
+    refuses tells of one step, given as its `Place`, why it cannot be continued exactly this way; "" where it can
+    begin   restoring only: `begin(place, target, edits)` hands the native checkpoint with its edits to the framework
+            and gives a callable without arguments that goes on from there. To re-execute, the target's program is
+            run, and the session serves it
+    """
+
+    exact: bool
+    reason: str = ""
+    refuses: Callable[[Place], str] | None = None
+    begin: Callable[[Place, Any, Mapping[str, Value]], Callable[[], Any]] | None = None
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a run of the framework is started from again: the `target` of `lockstep.replay`, `fork` and `bisect`.
+
+    what     what that is, in a few words: "compiled graph, or module:graph"
+    inputs   where its inputs come from: "recorded, per turn", or "closure"
+    accepts  whether an object is one, told without importing the framework
+    program  `program(target, input)` gives a callable without arguments, or a coroutine function, that runs one turn
+             with its recorded input. Raises TargetError LS402 with the reason where the object is of no use, as a
+             live one is where a factory is needed
+    """
+
+    what: str
+    inputs: str
+    accepts: Callable[[Any], bool]
+    program: Callable[[Any, Value], Callable[[], Any]]
+
+
+class Adapter(msgspec.Struct, frozen=True, kw_only=True):
+    """One framework.
+
+    name          short and lower case; also the head of its runs' names: `langgraph/<thread>`
+    title         as its makers write it
+    distribution  what is installed from the package index; "" for the interpreter itself
+    extra         the extra of lockstep-replay that brings it, "" where there is none
+    modules       its top-level packages: watched for by `instrument`, and never imported by this adapter's module
+    tested        its versions that the tests run with
+    instrument    zero-code attach: called with each of `modules` once the recorded or replayed program has imported
+                  it, before the program goes on. None where the core's own taps are all that is needed
+    subject       `module:attribute` of the `lockstep.conformance.Subject` that the conformance tests run
+    """
+
+    name: str
+    title: str
+    distribution: str
+    tested: Tested
+    steps: Steps
+    restore: Way
+    re_execute: Way
+    target: Target
+    subject: str
+    extra: str = ""
+    modules: tuple[str, ...] = ()
+    instrument: Callable[[ModuleType], None] | None = None

@@ -1,0 +1,103 @@
+"""The subject of plain Python: a tool-calling agent by hand, once sync with threads, once on an event loop.
+
+The sync one asks its model by HTTP, which the core's taps record; the async one by a function that is declared a tool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any
+
+import lockstep
+from lockstep.conformance import plain_agent, plain_async
+from lockstep.conformance.subject import Done, Found, Mode, Work
+from lockstep.log.model import Value
+from lockstep.session import current
+
+SYNC = Mode("sync", False)
+ASYNC = Mode("async", True)
+
+
+class Plain:
+    """Runs the agents in process, as a user does by `lockstep.record` and `lockstep.replay`."""
+
+    modes = (SYNC, ASYNC)
+    unsupported: Mapping[str, str] = {}
+    hooks: tuple[str, ...] = ()
+
+    def run(self, work: Work) -> Done:
+        pieces: list[str] = []
+        return _done(lambda: self.call(self.target(work, pieces)), pieces)
+
+    def record(self, work: Work) -> Done:
+        pieces: list[str] = []
+        target = self.target(work, pieces)
+        sessions: list[Any] = []
+        recording = lockstep.record(work.scenario.name, store=work.store)
+
+        @recording
+        def recorded() -> Any:
+            sessions.append(current.session)
+            return self.call(target)
+
+        done = _done(recorded, pieces)
+        session = sessions[0]
+        return _with(done, run=session.run, faults=tuple(session.faults))
+
+    def replay(self, work: Work, run: str) -> Done:
+        pieces: list[str] = []
+        replay = lockstep.replay(run, self.target(work, pieces), store=work.store)
+        outputs = tuple(replay.result) if replay.result is not None else ()
+        return Done(
+            outputs=outputs, error=_told(replay.error), pieces=tuple(pieces), run=run, identical=replay.identical,
+            cut=replay.report.cut, difference=replay.report.difference,
+        )  # fmt: skip
+
+    def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
+        pieces: list[str] = []
+        target = self.target(work, pieces)
+        try:
+            run = lockstep.fork(address, target, edits=edits, live=[*live], store=work.store)
+        except lockstep.Refused as refused:
+            run = refused.run
+        outputs = tuple(run.result) if run.result is not None else ()
+        return Done(
+            outputs=outputs, error=_told(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
+            refused=tuple(run.refused),
+        )  # fmt: skip
+
+    def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
+        verdict = lockstep.bisect(
+            run, self.target(work, []), bad=lambda view: bad(view.result[-1]), store=work.store
+        )
+        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+
+    def target(self, work: Work, pieces: list[str]) -> Callable[[], Any]:
+        """The agent, to be called without arguments; what is streamed goes to `pieces` too."""
+        return plain_async.agent(work, pieces) if work.mode.asynchronous else plain_agent.agent(work, pieces)
+
+    def call(self, target: Callable[[], Any]) -> Any:
+        found = target()
+        return asyncio.run(found) if isinstance(found, Coroutine) else found
+
+
+def _done(function: Callable[[], Any], pieces: list[str]) -> Done:
+    try:
+        outputs = function()
+    except Exception as error:
+        return Done(error=_told(error), pieces=tuple(pieces))
+    return Done(outputs=tuple(outputs), pieces=tuple(pieces))
+
+
+def _told(error: BaseException | None) -> str:
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
+def _with(done: Done, **fields: Any) -> Done:
+    import msgspec
+
+    return msgspec.structs.replace(done, **fields)
+
+
+subject = Plain()

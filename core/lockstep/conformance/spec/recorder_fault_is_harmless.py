@@ -1,0 +1,30 @@
+"""A fault of the recorder reaches nobody but the report: the agent does what it does without Lockstep."""
+
+from __future__ import annotations
+
+from lockstep.conformance.spec.no_tool_on_replay import PAYS
+from lockstep.conformance.spec.streams import STREAMS
+from lockstep.conformance.stage import Stage
+
+# Of the session, which adapters hand everything to: hiding secrets, match keys, storing.
+HOOKS = (
+    "lockstep.session.secrets:Secrets.asked",
+    "lockstep.session.secrets:Secrets.hide",
+    "lockstep.session.recording:Recording.emit",
+    "lockstep.session.effects:Handed.end",
+    "lockstep.log.sqlite.append:SqliteAppender.append",
+)
+
+
+def check(stage: Stage) -> None:
+    for scenario in (PAYS, STREAMS):
+        plain = stage.plain(scenario, same=True)
+        for hook in (*HOOKS, *stage.subject.hooks):
+            with stage.broken(hook):
+                recorded = stage.record(scenario, same=True)
+            about = f"{scenario.name}, {hook} broken"
+            for field in ("outputs", "error", "pieces"):
+                without, within = getattr(plain.done, field), getattr(recorded.done, field)
+                stage.expect(without == within, f"{about}: {field} are {within} instead of {without}")
+            stage.expect(plain.seen == recorded.seen, f"{about}: the world was asked {recorded.seen}")
+            stage.expect(bool(recorded.done.faults), f"{about}: nobody was told of the fault")

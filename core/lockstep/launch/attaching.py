@@ -1,0 +1,97 @@
+"""Zero-code attach: in a program under `lockstep record` or `replay`, an adapter instruments its framework once that is
+imported.
+
+Looking at each installed distribution, as `importlib.metadata` does, costs a program tens of milliseconds at its start.
+So only distributions with `lockstep` in their name are looked at: one listing of each directory on `sys.path`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from lockstep.session import lanes
+
+if TYPE_CHECKING:
+    from lockstep.adapter import Adapter
+
+_GROUP = "[lockstep.adapters]"
+_MARK = "lockstep"
+_PLAIN = "python"  # has nothing to attach
+
+
+def watch() -> None:
+    """Prepares each adapter to instrument its framework. A fault of one is the session's, and stops nobody."""
+    from lockstep.taps.imports import report_fault
+
+    try:
+        entries = lanes.ours(_entries)()
+    except Exception as error:
+        report_fault("adapters", error)
+        return
+    for name, reference in entries:
+        try:
+            _prepare(reference)
+        except Exception as error:
+            report_fault(f"adapter {name}", error)
+
+
+def _prepare(reference: str) -> None:
+    from importlib import import_module
+
+    from lockstep.taps.imports import when_imported
+
+    module, _, attribute = reference.partition(":")
+    adapter: Adapter = getattr(lanes.ours(import_module)(module), attribute)
+    if adapter.instrument is not None:
+        for package in adapter.modules:
+            when_imported(package, _instrument(adapter.instrument))
+
+
+def _instrument(function: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+    from lockstep.session import current
+
+    def install(module: ModuleType) -> None:
+        if current.session is not None:  # the hook stays when the session is over
+            lanes.ours(function)(module)
+
+    return install
+
+
+def _entries() -> list[tuple[str, str]]:
+    """(name, reference) of each entry point; a name that is on the path twice counts where Python finds it first."""
+    found: dict[str, str] = {}
+    for place in sys.path:
+        for text in _texts(place or "."):
+            for name, reference in _parsed(text):
+                found.setdefault(name, reference)
+    found.pop(_PLAIN, None)
+    return [*found.items()]
+
+
+def _texts(place: str) -> Iterator[str]:
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return  # a zip archive, or nothing
+    for name in names:
+        if _MARK in name.lower() and name.endswith((".dist-info", ".egg-info")):
+            try:
+                with open(os.path.join(place, name, "entry_points.txt"), encoding="utf-8") as file:
+                    yield file.read()
+            except OSError:
+                continue  # it has none
+
+
+def _parsed(text: str) -> Iterator[tuple[str, str]]:
+    section = ""
+    for line in text.splitlines():
+        line = line.partition("#")[0].strip()
+        if line.startswith("["):
+            section = line
+        elif section == _GROUP and "=" in line:
+            name, _, reference = line.partition("=")
+            yield name.strip(), reference.partition("[")[0].strip()
