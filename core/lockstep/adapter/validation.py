@@ -1,4 +1,4 @@
-"""Checks an adapter when it registers: a mistake in it is told with the adapter's name, not met in the middle of a run."""
+"""Checks an adapter when it registers: its mistakes are told with its name, and not met in the middle of a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,13 @@ def invalid(name: str, source: str, wrong: list[str]) -> AdapterError:
 def _wrong(adapter: Adapter, name: str) -> Iterator[str]:
     # A struct takes what it is given: only a decoder checks the types of fields.
     yield from _texts(adapter, "name", "title", "distribution", "extra", "subject")
-    for field, kind in (("tested", Tested), ("steps", Steps), ("restore", Way), ("re_execute", Way), ("target", Target)):
+    for field, kind in (
+        ("tested", Tested),
+        ("steps", Steps),
+        ("restore", Way),
+        ("re_execute", Way),
+        ("target", Target),
+    ):
         value = getattr(adapter, field)
         if not isinstance(value, kind):
             yield f"{field} is a {type(value).__name__}, not a {kind.__name__}"

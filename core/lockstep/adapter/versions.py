@@ -1,4 +1,4 @@
-"""Versions of frameworks, as far as they have to be compared: numbers with dots, and what follows them does not count."""
+"""Versions of frameworks, as far as they have to be compared: numbers with dots, without what follows them."""
 
 from __future__ import annotations
 

@@ -297,3 +297,29 @@ def gc(context: typer.Context, store: Store = None, as_json: Json = False, debug
     from lockstep.cli import storing
 
     storing.gc(store=store, as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(epilog="Example: lockstep adapters --json")
+def adapters(context: typer.Context, as_json: Json = False, debug: Debug = False) -> None:
+    """List the installed adapters, their frameworks' versions, and what they can do."""
+    from lockstep.cli import adapting
+
+    adapting.adapters(as_json=as_json, debug=debug or context.obj)
+
+
+@app.command(
+    epilog="Example: lockstep conformance python      lockstep conformance my_adapter.subject:subject --only streams"
+)
+def conformance(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An adapter, or module:attribute of a subject.")],
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="CAPABILITY", help="Try this one; may be given again.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run the tests that every adapter must pass. 0: all passed; 1: not all."""
+    from lockstep.cli import adapting
+
+    adapting.conformance(name, only=only or [], as_json=as_json, debug=debug or context.obj)

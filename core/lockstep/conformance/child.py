@@ -1,6 +1,6 @@
 """One recording in a process of its own, for the tests in which that process is killed.
 
-    python -m lockstep.conformance.child JOB
+python -m lockstep.conformance.child JOB
 """
 
 from __future__ import annotations

@@ -68,9 +68,7 @@ class Plain:
         )  # fmt: skip
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
-        verdict = lockstep.bisect(
-            run, self.target(work, []), bad=lambda view: bad(view.result[-1]), store=work.store
-        )
+        verdict = lockstep.bisect(run, self.target(work, []), bad=lambda view: bad(view.result[-1]), store=work.store)
         return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
 
     def target(self, work: Work, pieces: list[str]) -> Callable[[], Any]:

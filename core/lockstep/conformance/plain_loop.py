@@ -62,7 +62,8 @@ def body(scenario: Scenario, messages: Messages) -> dict[str, Any]:
 
 def gathered(chunks: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The message that the chunks of a stream make up."""
-    content, calls = "", {}
+    content = ""
+    calls: dict[int, dict[str, Any]] = {}
     for chunk in chunks:
         for choice in chunk.get("choices", ()):
             delta = choice["delta"]

@@ -45,7 +45,9 @@ def unsupported(reason: str) -> str:
 
 def kept(report: Report) -> bytes:
     """A report as it is kept in docs/conformance: without what differs from machine to machine."""
-    return msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(report, framework="", failures={})), indent=2)
+    return msgspec.json.format(
+        msgspec.json.encode(msgspec.structs.replace(report, framework="", failures={})), indent=2
+    )
 
 
 def table(rows: Iterable[tuple[Adapter, Report]]) -> str:
@@ -67,8 +69,6 @@ def _rows(rows: Iterable[tuple[Adapter, Report]]) -> Iterator[str]:
             name for name, way in (("restoring", adapter.restore), ("re-executing", adapter.re_execute)) if way.exact
         )
         result = f"{report.count} ({', '.join(report.modes)})"
-        lacking = [
-            f"{name} {told}" for name, told in report.capabilities.items() if told != PASSED
-        ]
+        lacking = [f"{name} {told}" for name, told in report.capabilities.items() if told != PASSED]
         told = "; ".join([result, *lacking])
         yield f"| {adapter.name} | {tested} | {adapter.steps.what} | {ways} | {told} |"

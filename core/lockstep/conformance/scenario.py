@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lockstep.tools import EffectClass
+from lockstep.session.policy import EffectClass
 
 
 class Tool(msgspec.Struct, frozen=True):

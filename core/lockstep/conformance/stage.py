@@ -120,9 +120,7 @@ class Stage:
         for seen in answers:
             if not seen.answer:
                 continue
-            holding = [
-                effect for effect, outcome in zip(effects, outcomes, strict=True) if gives(outcome, seen.answer)
-            ]
+            holding = [effect for effect, outcome in zip(effects, outcomes, strict=True) if gives(outcome, seen.answer)]
             self.expect(
                 len(holding) == 1,
                 f"the answer {seen.answer} of {seen.kind} {seen.name} is the outcome of {len(holding)} effects, not of "
@@ -162,9 +160,7 @@ def text(value: Any) -> str:
 
 def gives(outcome: str, token: str) -> bool:
     """Whether an outcome has a token of its own, and does not just repeat it."""
-    return any(
-        outcome[at - 1 : at] != "~" for at in range(len(outcome)) if outcome.startswith(token, at)
-    )
+    return any(outcome[at - 1 : at] != "~" for at in range(len(outcome)) if outcome.startswith(token, at))
 
 
 def number(address: str) -> int:

@@ -13,7 +13,7 @@ from lockstep.log.model import Value
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """One way of the framework to run an agent: every capability is tested in each. `asynchronous`: on an event loop."""
+    """One way of the framework to run an agent; everything is tried in each. `asynchronous`: on an event loop."""
 
     name: str
     asynchronous: bool

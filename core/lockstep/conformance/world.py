@@ -18,7 +18,7 @@ from lockstep.conformance.scenario import Call, Says, Scenario
 from lockstep.session import lanes
 from lockstep.testing import Answer, Provider, Request, ToolCall
 
-# `w`: an answer of the world's; `m`: a model's; `e` and `x`: edited and poisoned ones, of which the world knows nothing.
+# `w`: a tool's answer; `m`: the model's own; `x`: a poisoned one; `e`: an edited one, which the world has never given.
 TOKEN = re.compile(r"\b[wmex]\d+-[a-z]+\b")
 _WORDS = ("amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heron", "islet", "kelp", "lotus", "maple")
 POISON = "x"

@@ -44,12 +44,15 @@ class Recording(Session):
         key: bytes = b"", body: Value = None, hidden: bool = False,
     ) -> None:  # fmt: skip
         """Stores an event. The body must be a snapshot that nobody changes any more. `hidden`: its secrets are
-        hidden already, or it can have none."""
-        if body is not None and not hidden:
-            environ = kind is Kind.READS and what == ENVIRONMENT and type(body) is dict
-            body = self.secrets.environment(body) if environ else self.secrets.hide(body)  # type: ignore[arg-type]
-        at = _monotonic_ns() - self.began
-        self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
+        hidden already, or it can have none. Never raises: taps call it from the middle of the program."""
+        try:
+            if body is not None and not hidden:
+                environ = kind is Kind.READS and what == ENVIRONMENT and type(body) is dict
+                body = self.secrets.environment(body) if environ else self.secrets.hide(body)  # type: ignore[arg-type]
+            at = _monotonic_ns() - self.began
+            self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
+        except Exception as error:
+            self.fault(f"event {kind.name}", error)
 
     def _reads(self) -> list[Event]:
         """What was read so far and is in no event yet, for the commit that stores what came of it: what decided
@@ -176,6 +179,17 @@ class Recording(Session):
         if self.silence is not None:
             self.silence()
         self.writer.collect = None
+        digest = b""
+        try:
+            digest = self._end(exit, error, result)
+        except Exception as fault:
+            self.fault("end of the run", fault)  # it has no end of its own then, and is kept as far as it came
+        if not self.writer.close(30.0, len(self.faults)):
+            self.fault("store", TimeoutError("the last events were not acknowledged within 30 s"))
+        return self._report("record", digest, exit)
+
+    def _end(self, exit: int | None, error: BaseException | None, result: Value) -> bytes:
+        """Stores how the program ended, and gives the run's digest."""
         for lane in list(self.lanes.values()):
             reads.flush(lane)
         end: Any = self.secrets.hide(ending(exit, error, result))
@@ -198,6 +212,4 @@ class Recording(Session):
         }
         what = "failed" if failed else "complete"
         self.emit(Kind.FINISH, self.root.name, self.position(), what=what, body=body, hidden=True)
-        if not self.writer.close(30.0):
-            self.fault("store", TimeoutError("the last events were not acknowledged within 30 s"))
-        return self._report("record", digest, exit)
+        return digest

@@ -1,7 +1,7 @@
 """A conversation of several prompts is recorded and replayed as a whole, and later turns know the earlier ones.
 
-What a framework calls a turn, one invocation, may be a turn of the run. In plain Python a turn is the whole run, so that
-both prompts are in one.
+One invocation of a framework is a turn of the run. In plain Python a turn is the whole run, so that both prompts are in
+one.
 """
 
 from __future__ import annotations

@@ -7,7 +7,12 @@ from lockstep.conformance.stage import Stage
 
 PAYS = Scenario(
     "pays",
-    says=(Says((Call("look", "the bill"),)), Says((Call("pay", "the bill"),)), Says((Call("tell", "the owner"),)), Says()),
+    says=(
+        Says((Call("look", "the bill"),)),
+        Says((Call("pay", "the bill"),)),
+        Says((Call("tell", "the owner"),)),
+        Says(),
+    ),
     tools=(Tool("look"), Tool("pay", effect="mutating"), Tool("tell", effect="unknown")),
 )
 

@@ -10,7 +10,7 @@ from lockstep.conformance.stage import Stage
 HOOKS = (
     "lockstep.session.secrets:Secrets.asked",
     "lockstep.session.secrets:Secrets.hide",
-    "lockstep.session.recording:Recording.emit",
+    "lockstep.session.writer:Writer.put",
     "lockstep.session.effects:Handed.end",
     "lockstep.log.sqlite.append:SqliteAppender.append",
 )

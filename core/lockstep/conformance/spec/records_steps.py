@@ -1,7 +1,7 @@
 """Every answer from outside is the outcome of one effect, in the step that it belongs to.
 
-The run begins with the input and ends with a step of kind `end`; steps are numbered without gaps; each effect has a lane,
-its request and an address that `show` takes.
+The run begins with the input and ends with a step of kind `end`; steps are numbered without gaps; each effect has a
+lane, its request and an address that `show` takes.
 """
 
 from __future__ import annotations

@@ -11,9 +11,7 @@ from lockstep.log.store import open_store
 
 # Shaped like a provider's key, with which nobody can do anything.
 KEY = "sk-proj-" + "Conf0rmanceTest" * 3
-KEEPS = Scenario(
-    "keeps", says=(Says((Call("look", f"with {KEY}"),)), Says()), tools=(Tool("look"),), key=KEY
-)
+KEEPS = Scenario("keeps", says=(Says((Call("look", f"with {KEY}"),)), Says()), tools=(Tool("look"),), key=KEY)
 
 
 def check(stage: Stage) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from lockstep.conformance.scenario import Call, Says, Scenario, Tool, change
 from lockstep.conformance.stage import Stage
 
-STREAMS = Scenario(
-    "streams", says=(Says((Call("look", "the door"),)), Says()), tools=(Tool("look"),), streams=True
-)
+STREAMS = Scenario("streams", says=(Says((Call("look", "the door"),)), Says()), tools=(Tool("look"),), streams=True)
 BROKEN = change(STREAMS, name="broken-off", says=(Says((Call("look", "the door"),)), Says(cut=3)))
 
 

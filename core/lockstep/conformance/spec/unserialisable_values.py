@@ -5,9 +5,7 @@ from __future__ import annotations
 from lockstep.conformance.scenario import Call, Says, Scenario, Tool
 from lockstep.conformance.stage import Stage
 
-OPENS = Scenario(
-    "opens", says=(Says((Call("open", "the door"),)), Says()), tools=(Tool("open", gives="object"),)
-)
+OPENS = Scenario("opens", says=(Says((Call("open", "the door"),)), Says()), tools=(Tool("open", gives="object"),))
 
 
 def check(stage: Stage) -> None:
