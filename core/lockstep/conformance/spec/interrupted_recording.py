@@ -5,10 +5,12 @@ from __future__ import annotations
 from lockstep.conformance.scenario import Call, Says, Scenario, Tool
 from lockstep.conformance.stage import Stage
 
+# The last tool waits before it kills: effects are stored within 5 ms, and only a native checkpoint or a named step is
+# waited for.
 KILLED = Scenario(
     "killed",
     says=(Says((Call("look", "the door"),)), Says((Call("step", "over the edge"),)), Says()),
-    tools=(Tool("look"), Tool("step", effect="mutating", kills=True)),
+    tools=(Tool("look"), Tool("step", effect="mutating", kills=True, delays=(0.1,))),
 )
 
 
