@@ -126,15 +126,16 @@ class _Branch:
         self.checks = []
         for stream in info.streams:
             base = chain.base(started, meta, stream.process)
-            if info.parent:
+            other = info.name != MAIN
+            if other:
                 head = shared.head if shared is not None else info.head
                 base = chain.branch_base(started, meta, stream.process, info.name, info.pos, info.base, head)
-            first = bool(info.parent) and stream.process == ROOT
+            first = other and stream.process == ROOT
             flying = [call.pos for call in shared.cut.flying if call.closing] if first and shared is not None else []
             self.checks.append(
                 StreamCheck(
                     reader.stored, stream, key, self._name, base, info.streams, flying, info.pos if first else 0,
-                    shares=bool(info.parent),
+                    shares=other,
                 )
             )  # fmt: skip
 
@@ -144,7 +145,8 @@ class _Branch:
 
     def problems(self) -> Iterator[Problem]:
         if self._info.problem or not is_branch(self._info.name):
-            yield self._problem(self._info.problem or "that is no name for a branch")
+            problem = self._info.problem or "that is no name for a branch"
+            yield self._problem(f"where the branch comes from makes no sense: {problem}")
         elif self._info.parent:
             yield from self._leaving()
         for check in self.checks:

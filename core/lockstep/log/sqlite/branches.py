@@ -78,7 +78,7 @@ def lines(ask: Ask, run: int, opened: Open) -> list[Line]:
     ):
         line = found.setdefault(branch, Line(branch, name, parent, pos, seq, steps))
         if stream:
-            line.streams.append(_stream(stream, process, *told, opened))
+            line.streams.append(_stream(opened, stream, process, *told))
     if len(found) > MOST:
         raise StoreError(Code.DAMAGED, f"a run has more than {MOST} branches")
     if len({line.name for line in found.values()}) < len(found):
@@ -91,7 +91,7 @@ def lines(ask: Ask, run: int, opened: Open) -> list[Line]:
 
 
 def _stream(
-    number: int, process: str, state: int, events: int, steps: int, size: int, faults: int, opened: Open
+    opened: Open, number: int, process: str, state: int, events: int, steps: int, size: int, faults: int
 ) -> Stream:
     told = STATES.get(state, RunState.INTERRUPTED)
     if state == 0:
@@ -114,6 +114,8 @@ def lineage(found: Sequence[Line], line: Line) -> list[Line]:
     path.reverse()
     if path[0].name != MAIN:
         raise StoreError(Code.DAMAGED, f"branch {path[0].name} comes from nowhere")
+    if path[0].pos or path[0].seq or path[0].steps:
+        raise StoreError(Code.DAMAGED, f"branch {MAIN} leaves another one")
     for above, below in pairwise(path):
         base, main = above.seq if above.parent else 0, above.main
         events = main.info.events if main is not None else 0

@@ -86,6 +86,8 @@ def query(
             # A reader only waits while another process recovers the file after a crash.
             if not _is_busy(error) or untapped.monotonic() > deadline:
                 raise as_store_error(error, path) from error
+        except UnicodeDecodeError as error:  # SQLite's own message, where it names what it cannot read
+            raise StoreError(Code.DAMAGED, f"the store is damaged (its schema is no text): {path}") from error
         _pause()
 
 
