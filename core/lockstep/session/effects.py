@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import Token
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
+from msgspec.structs import replace
+
 from lockstep.errors import Code
 from lockstep.log import canonical
-from lockstep.log.model import Kind, Status, Value
+from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.store import UNSTORABLE
 from lockstep.session import exceptions, sites
 from lockstep.session.call import Piece
@@ -164,30 +167,35 @@ class LiveCall:
             return
         session = self.session
         self.name = name
-        self.pos = session.position()
+        self.pos = pos = session.position()
         try:
             if kind is not None:
                 self._kind = kind
-            name, request, digest = session.secrets.asked(self._kind, name, request, key)
-            self._handed = Handed(digest, self.pos)
+            self._handed = Handed(b"", pos)
             body: dict[str, Value] = {"request": request, "site": sites.site(2)}
             of = 0
             if self.nested:
                 of = self._parent.pos
             else:
-                counts = self.lane.reads
-                if counts:
-                    body["reads"] = dict(counts)
+                if counts := self.lane.reads:
+                    body["reads"] = counts  # type: ignore[assignment]
                 session.log_of(self.lane).append(self._handed)
                 session.count(self._kind)
-            if declared is not None or not self.nested:
-                body["class"] = classify(self._kind, name, request, declared, session.effect_rules)
-            session.emit(
-                Kind.BEGIN, self.lane.name, self.pos, what=self._kind, name=name, of=of, key=digest, body=body,
-                hidden=True,
-            )  # fmt: skip
+            finish = partial(self._begun, key, declared)
+            session.emit(Kind.BEGIN, self.lane.name, pos, self._kind, name, of, body=body, finish=finish)
         except Exception as error:
             session.fault(f"begin of {self._kind} {name}", error)
+
+    def _begun(self, key: Value, declared: Declared | None, event: Event) -> Event:
+        body: Any = event.body
+        kind, request = event.what, body["request"]
+        name, hidden, digest = self.session.secrets.asked(kind, event.name, request, key)
+        if self._handed is not None:
+            self._handed.key = digest
+        stored = {**body, "request": hidden}
+        if declared is not None or not self.nested:
+            stored["class"] = classify(kind, event.name, request, declared, self.session.effect_rules)
+        return replace(event, name=name, key=digest, body=stored)
 
     def ready(self) -> None:
         pass
@@ -211,13 +219,16 @@ class LiveCall:
         session = self.session
         pos, tick = session.position(), self._tick() if lane is None else -1
         try:
-            value = self._hide(value, channel)
-            if self._handed is not None:
-                self._handed.add(value)
             name = (lane or self.lane).name
-            session.emit(Kind.PART, name, pos, what=channel, of=self.pos, tick=tick, body=value, hidden=True)
+            session.emit(Kind.PART, name, pos, channel, "", self.pos, tick, body=value, finish=self._given)
         except Exception as error:
             session.fault(f"part of {self._kind} {self.name}", error)
+
+    def _given(self, event: Event) -> Event:
+        value = self._hide(event.body, event.what)
+        if self._handed is not None:
+            self._handed.add(value)
+        return event if value is event.body else replace(event, body=value)
 
     def end(self, status: str, value: Any = None, lane: Lane | None = None) -> None:
         if self._ended or not self.pos:
@@ -226,20 +237,23 @@ class LiveCall:
         session = self.session
         pos, tick = session.position(), self._tick() if lane is None else -1
         try:
-            body: Value = value if status in (Status.OK, Status.CLOSED) else None
+            body: Value = value
             if status == Status.ERROR:
                 body = exceptions.encode(value)
-            body = session.secrets.hide(body)
-            key = b""
-            if self._handed is not None:
-                self._handed.end(status, body)
-                key = self._handed.digest()
-            if status == Status.CANCELLED:
-                body = session.secrets.hide(exceptions.scope_message(value))
+            elif status == Status.CANCELLED:
+                body = exceptions.scope_message(value)
             name = (lane or self.lane).name
-            session.emit(Kind.END, name, pos, what=status, of=self.pos, tick=tick, key=key, body=body, hidden=True)
+            session.emit(Kind.END, name, pos, status, "", self.pos, tick, body=body, finish=self._over)
         except Exception as error:
             session.fault(f"end of {self._kind} {self.name}", error)
+
+    def _over(self, event: Event) -> Event:
+        body = self.session.secrets.hide(event.body)
+        key = b""
+        if self._handed is not None:
+            self._handed.end(event.what, body if event.what != Status.CANCELLED else None)
+            key = self._handed.digest()
+        return replace(event, key=key, body=body)
 
     def take(self) -> Piece:
         raise RuntimeError("a live call has nothing to serve")

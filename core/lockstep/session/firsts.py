@@ -7,7 +7,6 @@ changes it. So the first answer to each name is all that a replay needs, and nee
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from lockstep.log.model import Kind, Value
@@ -45,8 +44,8 @@ class Firsts:
             session = self.session
             position = min(place for place, _ in told.values())
             body: Value = {name: value for name, (_, value) in told.items()}
-            emit = emit or partial(session.emit, hidden=True)
-            emit(Kind.READS, session.root.name, position, what=self.source, body=body)
+            emit = emit or session.emit
+            emit(Kind.READS, session.root.name, position, what=self.source, body=body, hidden=True)
 
 
 def recorded(session: Any, source: str) -> Mapping[str, Value]:

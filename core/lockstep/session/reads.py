@@ -206,7 +206,7 @@ class _Recorded:
             first = self._first + self._taken
             self._taken += len(taken)
             body = {"first": first, "values": pack(taken)}
-            emit(Kind.READS, self.lane.name, session.position(), what=self.name, body=body)
+            emit(Kind.READS, self.lane.name, session.position(), what=self.name, body=body, hidden=True)
 
     def forget(self) -> None:
         self._first += self._taken

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from lockstep.log import canonical
 from lockstep.log.model import Event, Kind, Value
 from lockstep.session import engine, lanes, reads, sites
@@ -17,7 +19,7 @@ from lockstep.session.printed import Outlet, Printed
 from lockstep.session.report import Report
 from lockstep.session.secrets import Secrets
 from lockstep.session.surface import UNKNOWN, Session, ending
-from lockstep.session.writer import Writer
+from lockstep.session.writer import Finish, Writer
 
 _monotonic_ns = time.monotonic_ns  # before the taps
 ENVIRONMENT = "environ"  # the source of what was read of the environment, by variable
@@ -36,30 +38,37 @@ class Recording(Session):
         self.facts: dict[str, Value] = {}  # what a replay must know before the program runs
         self._outlets: dict[str, Outlet] = {}
         self._texts: dict[tuple[str, str, bool], Pieces] = {}
+        self._digest = b""
         super().__init__(run, process, seed, secrets)
         writer.collect = self._reads
 
     def emit(
         self, kind: Kind, lane: str, pos: int, what: str = "", name: str = "", of: int = 0, tick: int = -1,
-        key: bytes = b"", body: Value = None, hidden: bool = False,
+        body: Value = None, hidden: bool = False, finish: Finish | None = None,
     ) -> None:  # fmt: skip
-        """Stores an event. The body must be a snapshot that nobody changes any more. `hidden`: its secrets are
-        hidden already, or it can have none. Never raises: taps call it from the middle of the program."""
+        """Stores an event. The body must be a snapshot that nobody changes any more. Never raises: taps call it from
+        the middle of the program.
+
+        hidden  its secrets are hidden already, or it can have none
+        finish  makes of it what is stored, secrets hidden: on the writer's thread, in the order emitted
+        """
         try:
-            if body is not None and not hidden:
-                environ = kind is Kind.READS and what == ENVIRONMENT and type(body) is dict
-                body = self.secrets.environment(body) if environ else self.secrets.hide(body)  # type: ignore[arg-type]
-            at = _monotonic_ns() - self.began
-            self.writer.put(Event(kind, pos, at, lane, what, name, of, tick, key, body))
+            event = Event(kind, pos, _monotonic_ns() - self.began, lane, what, name, of, tick, b"", body)
+            self.writer.put(event, finish or (None if hidden or body is None else self._hidden))
         except Exception as error:
             self.fault(f"event {kind.name}", error)
+
+    def _hidden(self, event: Event) -> Event:
+        body: Any = event.body
+        environ = event.kind is Kind.READS and event.what == ENVIRONMENT and type(body) is dict
+        return replace(event, body=self.secrets.environment(body) if environ else self.secrets.hide(body))
 
     def _reads(self) -> list[Event]:
         """What was read so far and is in no event yet, for the commit that stores what came of it: what decided
         something is there wherever a kill comes."""
         found: list[Event] = []
 
-        def keep(kind: Kind, lane: str, pos: int, what: str, body: Value) -> None:
+        def keep(kind: Kind, lane: str, pos: int, what: str, body: Value, hidden: bool) -> None:
             found.append(Event(kind, pos, _monotonic_ns() - self.began, lane, what, body=body))
 
         reads.flush_all(self, keep)
@@ -83,15 +92,17 @@ class Recording(Session):
 
     def step(self, name: str, state: Value) -> None:
         lane = lanes.lane()
-        hidden: Any = self.secrets.hide([name, state])
-        name, state = hidden
-        key = self.secrets.key("step", name, state)
         pos = self.position()
-        handed = Handed(key, pos)
+        handed = Handed(b"", pos)
         self.log_of(lane).append(handed)
         self.count("step")
-        self.emit(Kind.STEP, lane.name, pos, what=sites.site(2), name=name, key=key, body=state, hidden=True)
+        self.emit(Kind.STEP, lane.name, pos, sites.site(2), name, body=state, finish=partial(self._stepped, handed))
         self.flush()
+
+    def _stepped(self, handed: Handed, event: Event) -> Event:
+        hidden: Any = self.secrets.hide([event.name, event.body])
+        handed.key = self.secrets.key("step", *hidden)
+        return replace(event, name=hidden[0], key=handed.key, body=hidden[1])
 
     def printing(self, channel: str) -> Callable[[bool], None] | None:
         outlet = self._outlet(channel)
@@ -106,43 +117,45 @@ class Recording(Session):
             if effect is True:
                 return
             lane = lanes.lane()
-            data = self._hide_printed(lane, channel, data, effect)
             if effect is None:
-                self._channel(lane, channel).write(data)
-                self._print_whole(channel, lane, data)
                 before = self._outlet(channel).wrote(lane.strand)
                 if before is not None:
                     who, times = before
                     strand = lane.strand.name
                     self.emit(Kind.LOCK, strand, self.position(), what=who, name=channel, of=times)
+            finish = self._printed_by_effect if effect is not None else partial(self._printed_by, lane.strand)
             of = effect.pos if effect is not None else 0
-            self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, of=of, body=data, hidden=True)
+            self.emit(Kind.OUTPUT, lane.name, self.position(), channel, of=of, body=data, finish=finish)
         except Exception as error:
             self.fault("output", error)
 
     def feed(self, lane: Lane, channel: str, data: bytes) -> None:
-        try:
-            hidden = self._hide_printed(lane, channel, data, None)
-            self._channel(lane, channel).write(hidden)
-            self.emit(Kind.OUTPUT, lane.name, self.position(), what=channel, body=hidden, hidden=True)
-        except Exception as error:
-            self.fault(f"{channel} of a process", error)
+        self.emit(Kind.OUTPUT, lane.name, self.position(), channel, body=data, finish=partial(self._printed_by, None))
 
-    def _hide_printed(self, lane: Lane, channel: str, data: str | bytes, effect: Any) -> str | bytes:
+    def _printed_by_effect(self, event: Event) -> Event:
         """What is printed, with its secrets hidden; what a lane prints on a channel is one text."""
-        at = (lane.name, channel, effect is not None)
+        at = (event.lane, event.what, event.of != 0)
         text = self._texts.get(at)
         if text is None:
             text = self._texts[at] = Pieces(self.secrets)
+        data: Any = event.body
         if isinstance(data, str):
-            return text.hide(data.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-        return text.hide(data)
+            hidden: Value = text.hide(data.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        else:
+            hidden = text.hide(data)
+        return replace(event, body=hidden)
 
-    def _channel(self, lane: Lane, channel: str) -> Printed:
-        found = self._printed.get((lane.name, channel))
-        if found is None:
-            found = self._printed[(lane.name, channel)] = Printed(None)
-        return found
+    def _printed_by(self, strand: Lane | None, event: Event) -> Event:
+        """The same for what counts: what the program printed itself, or gave to a process (no strand)."""
+        event = self._printed_by_effect(event)
+        data: Any = event.body
+        printed = self._printed.get((event.lane, event.what))
+        if printed is None:
+            printed = self._printed[(event.lane, event.what)] = Printed(None)
+        printed.write(data)
+        if strand is not None:
+            self._print_whole(event.what, strand, data)
+        return event
 
     def before_fork(self) -> None:
         self.writer.before_fork()
@@ -179,28 +192,34 @@ class Recording(Session):
         if self.silence is not None:
             self.silence()
         self.writer.collect = None
-        digest = b""
         try:
-            digest = self._end(exit, error, result)
+            self._end(exit, error, result)
         except Exception as fault:
             self.fault("end of the run", fault)  # it has no end of its own then, and is kept as far as it came
         if not self.writer.close(30.0, len(self.faults)):
             self.fault("store", TimeoutError("the last events were not acknowledged within 30 s"))
-        return self._report("record", digest, exit)
+        return self._report("record", self._digest, exit)
 
-    def _end(self, exit: int | None, error: BaseException | None, result: Value) -> bytes:
-        """Stores how the program ended, and gives the run's digest."""
+    def _end(self, exit: int | None, error: BaseException | None, result: Value) -> None:
         for lane in list(self.lanes.values()):
             reads.flush(lane)
-        end: Any = self.secrets.hide(ending(exit, error, result))
-        still_open = self.still_open()
-        digest = engine.digest(self.sums(still_open), canonical.digest(end))
-        failed = error is not None or exit not in (0, None)
         body: dict[str, Value] = {
-            "end": end,
+            "end": ending(exit, error, result),
             "site": sites.of_exception(error) if error is not None else "",
-            "digest": digest,
-            "open": [*sorted(still_open)],
+            "open": [*sorted(self.still_open())],
+        }
+        what = "failed" if error is not None or exit not in (0, None) else "complete"
+        self.emit(Kind.FINISH, self.root.name, self.position(), what, body=body, finish=self._finished)
+
+    def _finished(self, event: Event) -> Event:
+        """How the program ended, with what all that was handed out comes to."""
+        body: Any = event.body
+        still_open = body["open"]
+        end: Any = self.secrets.hide(body["end"])
+        self._digest = engine.digest(self.sums(still_open), canonical.digest(end))
+        more: dict[str, Value] = {
+            "end": end,
+            "digest": self._digest,
             "printed": self.printed(still_open),
             "reads": {
                 lane.name: dict(lane.reads)
@@ -210,6 +229,4 @@ class Recording(Session):
             "faults": self.secrets.hide([*self.faults]),
             "notes": self.secrets.hide([[source, detail, count] for (source, detail), count in self.notes.items()]),
         }
-        what = "failed" if failed else "complete"
-        self.emit(Kind.FINISH, self.root.name, self.position(), what=what, body=body, hidden=True)
-        return digest
+        return replace(event, body={**body, **more})

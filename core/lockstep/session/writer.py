@@ -16,7 +16,7 @@ from __future__ import annotations
 import _thread
 import contextlib
 from _queue import Empty, SimpleQueue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockstep.errors import Code, NoRoom, StoreError
@@ -50,6 +50,10 @@ _QUIET = (Kind.START, Kind.LANE)
 
 # Ends of a marker's errand.
 _FLUSH, _PAUSE, _CLOSE = range(3)
+
+
+type Finish = Callable[[Event], Event]  # makes of an event what is stored
+type _Given = tuple[Event, Finish | None, int]  # with its weight
 
 
 class _Mark:
@@ -135,8 +139,10 @@ class Writer:
         self._failing = False  # the appender holds what it could not commit yet
         self._full = False  # because there is no room for it
         self._broken = False  # recording was given up
+        self._lost = 0  # events that could not be finished
         self._closed = False  # the stream is closed
         self._running = False
+        self._busy = False  # something came a moment ago: more is to come
         self._paused = False  # after a fork, until something is put
         self.collect: Callable[[], list[Event]] | None = None  # gives what belongs to every commit
         self.idle: Callable[[], None] | None = None  # told when all of it is stored
@@ -146,8 +152,9 @@ class Writer:
         else:
             self._begin()
 
-    def put(self, event: Event) -> None:
-        """Hands over an event, whose body must not be changed any more. Never blocks for long, never raises."""
+    def put(self, event: Event, finish: Finish | None = None) -> None:
+        """Hands over an event, whose body must not be changed any more. Our thread makes of it what is stored: by
+        `finish`, one after the other in the order put. Never blocks for long, never raises."""
         if self._ended:
             return
         if self._paused and event.kind not in self._quiet:
@@ -155,9 +162,9 @@ class Writer:
         self._given += 1
         queued = self._queue.qsize()
         if queued < SHALLOW:
-            self._queue.put(event)
+            self._queue.put((event, finish, 0))
         else:
-            self._put_weighed(event)
+            self._put_weighed(event, finish)
             if queued == MANY:
                 self._hurry()
 
@@ -240,7 +247,7 @@ class Writer:
 
     # -- the program's threads
 
-    def _put_weighed(self, event: Event) -> None:
+    def _put_weighed(self, event: Event, finish: Finish | None) -> None:
         weight = _weight(event.body)
         if self._held + weight > self._bound:
             deadline = untapped.monotonic() + STALL
@@ -255,7 +262,7 @@ class Writer:
                 untapped.sleep(0.005)
         with self._guard:
             self._held += weight
-        self._queue.put((event, weight))
+        self._queue.put((event, finish, weight))
         if not self._running:
             self._drain()
 
@@ -309,15 +316,16 @@ class Writer:
 
     def _step(self, *, block: bool) -> bool:
         """Deals with what has queued, up to a mark. False: nothing more to do here."""
-        events, mark = self._gather(block)
+        given, mark = self._gather(block)
+        events: list[Event] = []
         if self.collect is not None:
             self._soon = False
             try:
-                found = self.collect()
-                self._soon = bool(found)
-                events += found
+                events += self.collect()
+                self._soon = bool(events)
             except Exception as error:
                 self._tell("collecting reads", error)
+        events += self._finished(given)
         self._write(events)
         if self.idle is not None and not events:
             self.idle()
@@ -333,27 +341,50 @@ class Writer:
         mark.done.release()
         return mark.errand == _FLUSH
 
-    def _gather(self, block: bool) -> tuple[list[Event], _Mark | None]:
-        events: list[Event] = []
+    def _finished(self, given: list[_Given]) -> Iterator[Event]:
+        """What is stored of what was put."""
+        for event, finish, _ in given:
+            try:
+                yield event if finish is None else finish(event)
+            except Exception as error:
+                self._lost += 1
+                self._fault(f"{event.kind.name.lower()} of {event.what} {event.name}".rstrip(), error)
+
+    def _gather(self, block: bool) -> tuple[list[_Given], _Mark | None]:
+        given: list[_Given] = []
         try:
-            # While some wait for another attempt, new ones are waited for only until that is due.
-            item = self._queue.get(block, RETRY if self._failing else SOON if self._soon else None)
-            if block and type(item) is not _Mark:
-                self._urgent.acquire(timeout=LINGER)
+            item = self._first(block)
             while True:
                 if type(item) is _Mark:
-                    return events, item
-                if type(item) is tuple:
-                    item, weight = item
-                    self._pending += weight
+                    return given, item
                 if item is not None:
-                    events.append(item)
-                if len(events) >= BATCH:
-                    break
+                    self._pending += item[2]
+                    given.append(item)
+                    if len(given) >= BATCH:
+                        break
                 item = self._queue.get_nowait()
         except Empty:
             pass
-        return events, None
+        return given, None
+
+    def _first(self, block: bool) -> Any:
+        """The first of what has queued, when there was some time for more to come. Empty: there is nothing to wait
+        for."""
+        if not block:
+            return self._queue.get_nowait()
+        if self._busy:
+            # Who waits at the queue is woken by the next event, and takes the interpreter from the program there.
+            if self._queue.qsize() < MANY:
+                self._urgent.acquire(timeout=LINGER)
+            with contextlib.suppress(Empty):
+                return self._queue.get_nowait()
+            self._busy = False
+        # While some wait for another attempt, new ones are waited for only until that is due.
+        item = self._queue.get(True, RETRY if self._failing else SOON if self._soon else None)
+        if type(item) is not _Mark:
+            self._urgent.acquire(timeout=LINGER)
+            self._busy = True
+        return item
 
     def _write(self, events: list[Event]) -> None:
         if self._broken or not (events or self._failing):
@@ -387,7 +418,7 @@ class Writer:
             self._write([])
         state, faults = _ending(self._finish)
         try:
-            self.appender.close(None if self._failing or self._broken else state, max(faults, mark.faults))
+            self.appender.close(None if self._failing or self._broken else state, max(faults, mark.faults, self._lost))
             self._closed = True
         except BaseException as error:
             self._give_up("closing the stream", error)

@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from lockstep.log.model import Kind
-from lockstep.session import current, lanes
 from lockstep.session.gate import Stopped
+from lockstep.session.lanes import Lane
+from lockstep.session.lanes import current as _lane
 
 _Lock = _thread.allocate_lock
 _RLock = _thread.RLock
@@ -31,13 +32,12 @@ class GatedLock:
         self._run = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        session = current.session
-        wrong = timeout != -1 and (timeout < 0 or not blocking)
-        if session is None or wrong or lanes.inside() is not None:
+        lane = _lane()
+        if lane is None or (timeout != -1 and (timeout < 0 or not blocking)):
             return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
-        if session.recording:
-            return self._record(session, blocking, timeout)
-        return self._replay(session, blocking, timeout)
+        if lane.session.recording:
+            return self._record(lane, blocking, timeout)
+        return self._replay(lane, blocking, timeout)
 
     def release(self) -> None:
         self._raw.release()
@@ -46,7 +46,8 @@ class GatedLock:
         return self._raw.locked()  # type: ignore[no-any-return]
 
     def __enter__(self) -> bool:
-        return self.acquire()
+        # The common case of the above, which clients come to a dozen times a call.
+        return self._raw.acquire() if _lane() is None else self.acquire()
 
     def __exit__(self, *_: object) -> None:
         self._raw.release()
@@ -65,16 +66,15 @@ class GatedLock:
     def __repr__(self) -> str:
         return repr(self._raw)
 
-    def _record(self, session: Any, blocking: bool, timeout: float) -> bool:
-        lane = lanes.lane()
+    def _record(self, lane: Lane, blocking: bool, timeout: float) -> bool:
         if blocking and timeout < 0:
             self._raw.acquire()
         else:
             number = lane.ordinal("acquire")
             if not self._raw.acquire(blocking, timeout):
-                session.cause(lane, "acquire", number)
+                lane.session.cause(lane, "acquire", number)
                 return False
-        self._count(session, lane.strand)
+        self._count(lane.session, lane.strand)
         return True
 
     def _count(self, session: Any, strand: Any) -> None:
@@ -86,8 +86,8 @@ class GatedLock:
             self._last, self._run = strand, 0
         self._run += 1
 
-    def _replay(self, session: Any, blocking: bool, timeout: float) -> bool:
-        lane = lanes.lane()
+    def _replay(self, lane: Lane, blocking: bool, timeout: float) -> bool:
+        session = lane.session
         if not (blocking and timeout < 0) and not session.stopped:
             missed = session.cause(lane, "acquire", lane.ordinal("acquire"))
             if missed is not None:
@@ -110,15 +110,15 @@ class GatedRLock(GatedLock):
 
     __slots__ = ()
 
-    def _record(self, session: Any, blocking: bool, timeout: float) -> bool:
+    def _record(self, lane: Lane, blocking: bool, timeout: float) -> bool:
         if self._raw._is_owned():
             return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
-        return super()._record(session, blocking, timeout)
+        return super()._record(lane, blocking, timeout)
 
-    def _replay(self, session: Any, blocking: bool, timeout: float) -> bool:
+    def _replay(self, lane: Lane, blocking: bool, timeout: float) -> bool:
         if self._raw._is_owned():
             return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
-        return super()._replay(session, blocking, timeout)
+        return super()._replay(lane, blocking, timeout)
 
     def locked(self) -> bool:
         found = getattr(self._raw, "locked", None)  # 3.14 has it
@@ -138,11 +138,11 @@ class GatedRLock(GatedLock):
         return self._raw._release_save()
 
     def _acquire_restore(self, state: Any) -> None:
-        session = current.session
-        if session is None or lanes.inside() is not None:
+        lane = _lane()
+        if lane is None:
             self._raw._acquire_restore(state)
             return
-        strand = lanes.lane().strand
+        session, strand = lane.session, lane.strand
         if session.recording:
             self._raw._acquire_restore(state)
             self._count(session, strand)
@@ -157,10 +157,8 @@ class GatedRLock(GatedLock):
 
 def _name() -> str | None:
     """The name of a lock made here, None where it is not the program's."""
-    if current.session is None or lanes.inside() is not None:
-        return None
-    lane = lanes.lane()
-    return f"{lane.name}:{lane.ordinal('lock')}"
+    lane = _lane()
+    return None if lane is None else f"{lane.name}:{lane.ordinal('lock')}"
 
 
 class _Either(type):
