@@ -10,7 +10,7 @@ that imports nothing of its framework, and is found by its entry point:
 `docs/adapters.md` says how to write one; `lockstep.conformance` has the tests that it must pass.
 """
 
-from lockstep.adapter.contract import Adapter, Steps, Target, Tested, Way
+from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
 from lockstep.adapter.registry import GROUP, get, installed, of, require
 
-__all__ = ["GROUP", "Adapter", "Steps", "Target", "Tested", "Way", "get", "installed", "of", "require"]
+__all__ = ["GROUP", "Adapter", "Steps", "Target", "Versions", "Way", "get", "installed", "of", "require"]

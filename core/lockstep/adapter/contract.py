@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lockstep.log.timeline import Place
 
 
-class Tested(msgspec.Struct, frozen=True):
+class Versions(msgspec.Struct, frozen=True):
     """The versions of a framework that the adapter's own tests run with: the oldest and the newest, both included.
 
     A bound counts as far as it goes: 1.2.24 is within a newest of "1.2". Versions outside are used all the same, and
@@ -91,7 +91,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     distribution: str
-    tested: Tested
+    tested: Versions
     steps: Steps
     restore: Way
     re_execute: Way

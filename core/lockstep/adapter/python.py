@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lockstep.adapter.contract import Adapter, Steps, Target, Tested, Way
+from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 
@@ -27,7 +27,7 @@ adapter = Adapter(
     name="python",
     title="Python",
     distribution="",
-    tested=Tested("3.12", "3.13"),
+    tested=Versions("3.12", "3.13"),
     steps=Steps(
         kind="step",
         what="each model, tool or HTTP call, in order of completion; lockstep.step adds named ones",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lockstep.adapter import versions
-from lockstep.adapter.contract import Adapter, Steps, Target, Tested, Way
+from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
 from lockstep.errors import AdapterError, Code
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -39,7 +39,7 @@ def _wrong(adapter: Adapter, name: str) -> Iterator[str]:
     # A struct takes what it is given: only a decoder checks the types of fields.
     yield from _texts(adapter, "name", "title", "distribution", "extra", "subject")
     for field, kind in (
-        ("tested", Tested),
+        ("tested", Versions),
         ("steps", Steps),
         ("restore", Way),
         ("re_execute", Way),

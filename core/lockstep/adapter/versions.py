@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lockstep.adapter.contract import Tested
+from lockstep.adapter.contract import Versions
 
 _NUMBERS = re.compile(r"\d+(\.\d+)*")
 
@@ -24,7 +24,7 @@ def before(version: str, bound: str) -> bool:
     return _cut(version, len(limit)) < limit
 
 
-def verdict(version: str, tested: Tested) -> str:
+def verdict(version: str, tested: Versions) -> str:
     """TESTED, OLDER or NEWER."""
     if before(version, tested.oldest):
         return OLDER

@@ -72,9 +72,10 @@ class Stage:
             [sys.executable, "-m", "lockstep.conformance.child", job], capture_output=True, text=True, check=False
         )
         self.expect(ended.returncode < 0, f"a tool should have killed the agent, and it ended well: {ended.stderr}")
+        self.expect(os.path.exists(self.store), f"nothing was left of the recording: {ended.stderr}")
         with open_store(self.store) as store:
             names = store.names()
-        self.expect(bool(names), f"nothing was left of the recording: {ended.stderr}")
+        self.expect(bool(names), f"no run was left of the recording: {ended.stderr}")
         return names[0]
 
     def replay(self, scenario: Scenario, run: str) -> Took:

@@ -1,0 +1,6 @@
+"""Adapters that are broken on purpose stand beside the tests, which are no package."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
