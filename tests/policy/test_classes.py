@@ -23,7 +23,8 @@ def _http(method: str, url: str = "https://api.example.com/v1/x", body: Any = b"
 @pytest.mark.parametrize(
     ("method", "expected"),
     [("GET", "read"), ("HEAD", "read"), ("OPTIONS", "read"), ("TRACE", "read"), ("POST", "unknown"),
-     ("PUT", "mutating"), ("PATCH", "mutating"), ("DELETE", "mutating"), ("REFUND", "unknown"), ("get", "unknown")],
+     ("PUT", "mutating"), ("PATCH", "mutating"), ("DELETE", "mutating"), ("REFUND", "unknown"), ("get", "unknown"),
+     ("CONNECT", "read")],
 )  # fmt: skip
 def test_an_http_request_is_what_its_method_says(method: str, expected: str) -> None:
     assert classify("http", f"{method} api.example.com/v1/x", _http(method)) == expected
@@ -76,6 +77,10 @@ def test_of_several_rules_the_first_that_fits_decides() -> None:
         ({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "refund"}}, MCP, "unknown"),
         ([{"jsonrpc": "2.0", "id": 1, "method": "ping"},
           {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "refund"}}], MCP, "unknown"),
+        # Of a server without sessions, from a client that names no version of the protocol.
+        ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, MCP[:1], "read"),
+        ({"jsonrpc": "2.0", "id": 1, "method": "message/send"}, MCP[:1], "unknown"),
+        ({"jsonrpc": "2.0", "id": 1, "method": "ping"}, MCP[:1], "unknown"),
         # Another protocol's JSON-RPC, which may mean anything by these names.
         ({"jsonrpc": "2.0", "id": 1, "method": "initialize"}, [], "unknown"),
         ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, [], "unknown"),

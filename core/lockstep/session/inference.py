@@ -46,7 +46,7 @@ class _Tools(msgspec.Struct):
 
 
 # Tools that run at the caller's side; every other one acts at the provider.
-_CLIENT_TOOLS = frozenset({"function", "custom"})
+_CLIENT_TOOLS = frozenset({"function", "custom", "local_shell", "apply_patch", "computer_use_preview"})
 _CLIENT_TOOL_FAMILIES = ("bash_", "text_editor_", "computer_", "memory_")
 _CLIENT_TOOL_KEYS = frozenset({"functionDeclarations", "function_declarations"})
 _tools_of = msgspec.json.Decoder(_Tools)

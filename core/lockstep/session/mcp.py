@@ -24,7 +24,6 @@ _TOLD = "notifications/"
 _CALL = "tools/call"
 _SESSION = "mcp-session-id"
 _SIGNS = frozenset({_SESSION, "mcp-protocol-version"})
-_MOST = 1 << 16  # bytes of a body that is looked at: what only looks something up is small
 
 
 class _Params(msgspec.Struct):
@@ -88,7 +87,7 @@ def tool(request: Mapping[str, Any]) -> str:
 def _read(request: Mapping[str, Any]) -> list[_Message]:
     """The messages of a request, if it is one of this protocol."""
     body = request.get("body")
-    if not isinstance(body, bytes) or not body or len(body) > _MOST or b'"jsonrpc"' not in body:
+    if not isinstance(body, bytes) or b'"jsonrpc"' not in body:
         return []
     try:
         found = _messages.decode(body)
@@ -101,13 +100,16 @@ def _read(request: Mapping[str, Any]) -> list[_Message]:
 
 
 def _is_mcp(request: Mapping[str, Any], messages: list[_Message]) -> bool:
-    # Other protocols speak JSON-RPC too, and may mean something else by "initialize".
+    # Other protocols speak JSON-RPC too, and may mean something else by the same names.
     headers = _headers(request)
     if not _SIGNS.isdisjoint(headers):
         return True
+    accepted = headers.get("accept", "")
+    if "text/event-stream" not in accepted or "application/json" not in accepted:
+        return False
     first = messages[0]
     opens = first.method == "initialize" and first.params is not None and bool(first.params.protocolVersion)
-    return opens and "text/event-stream" in headers.get("accept", "")
+    return opens or "/" in first.method
 
 
 def _headers(request: Mapping[str, Any]) -> dict[str, str]:

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 from lockstep.log.model import Value
-from lockstep.session import inference, mcp
 
 type _Matcher = Callable[[str], object]
 
@@ -73,6 +72,8 @@ class Named:
     @cached_property
     def _called(self) -> str:
         """The model that is asked, or the tool of an MCP server."""
+        from lockstep.session import inference, mcp  # here, as below: a program without rules needs none of it
+
         return inference.model(self._asked) if self.kind == "model" else mcp.tool(self._asked)
 
     @cached_property
@@ -110,7 +111,6 @@ def _parts(pattern: str) -> tuple[_Matcher, _Matcher, _Matcher, _Matcher] | None
 
 @lru_cache(512)
 def _glob(pattern: str) -> _Matcher:
-    # Here, as below: a program without rules needs neither.
     from fnmatch import translate
 
     return re.compile(translate(pattern)).match

@@ -19,7 +19,6 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from lockstep.log.model import Value
-from lockstep.session import inference, mcp
 from lockstep.session.patterns import Named
 
 type EffectClass = Literal["inference", "read", "mutating", "unknown"]
@@ -34,6 +33,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # Sections 9.3.4 and 9.3.5, and RFC 5789: they ask for a change. A POST may be a search.
 _CHANGING = frozenset({"PUT", "DELETE", "PATCH"})
 _HARMLESS = frozenset({"inference", "read"})
+_MOST = 1 << 14  # bytes of a body that is looked at for MCP: a request that only looks something up is small
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -128,6 +128,7 @@ _METHODS = {
     **{method: Declared("read", f"a {method} only reads") for method in _SAFE},
     **{method: Declared("mutating", f"a {method} changes something") for method in _CHANGING},
     "POST": _POST,
+    "CONNECT": Declared("read", "it could not even connect"),
 }
 
 
@@ -139,13 +140,21 @@ def _http(request: Value) -> Declared:
     asked: dict[str, Any] = request if isinstance(request, dict) else {}
     method = asked.get("method")
     found = _METHODS.get(method) if isinstance(method, str) else None
-    if found is None or method in _SAFE:
+    if found is None or found.effect == "read":
         return found or _UNDECLARED
+    body = asked.get("body")
+    if method != "DELETE" and not (isinstance(body, bytes) and len(body) <= _MOST and b'"jsonrpc"' in body):
+        return found
+    # Here, as below: most programs never need it, and all would wait for it.
+    from lockstep.session import mcp
+
     told = mcp.harmless(asked)
     return Declared("read", told) if told else found
 
 
 def _model(request: Value) -> Declared:
+    from lockstep.session import inference
+
     body = request.get("body") if isinstance(request, dict) else None
     return _MODEL if not isinstance(body, bytes) or inference.only(body) else _HOSTED
 
