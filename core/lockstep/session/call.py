@@ -86,7 +86,8 @@ class Call(Protocol):
         ...
 
     async def aready(self) -> None:
-        """The same for tasks: suspends as `atake` does, and is cancelled like it."""
+        """The same for tasks: suspends as `atake` does, and is cancelled like it. Outside of an asyncio loop it
+        blocks."""
         ...
 
     def inside(self) -> Inside:

@@ -203,9 +203,15 @@ class LiveCall:
     async def aready(self) -> None:
         pass
 
+    def resumed(self) -> None:
+        """The task was suspended after it asked, before the client was let run: its first piece comes after a
+        suspension, whatever the client does."""
+        self._serial = -1
+
     def inside(self) -> _Within:
-        ticks = here()
-        self._serial = ticks.serial if ticks is not None else 0
+        if self._serial >= 0:
+            ticks = here()
+            self._serial = ticks.serial if ticks is not None else 0
         return _Within(self)
 
     def program(self) -> _Within:
@@ -274,6 +280,7 @@ class LiveCall:
         ticks = here()
         if ticks is None or not ticks.running or ticks.serial == self._serial:
             return -1
+        self._serial = max(self._serial, 0)
         return ticks.count
 
 

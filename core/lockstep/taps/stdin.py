@@ -66,6 +66,8 @@ def _readinto(original: Any) -> Any:
         if not _left:
             call = session.open(KIND)
             call.ask("stdin", {"read": "some"}, {"read": "some"})
+            if call.held:
+                call.ready()
             if call.live:
                 return _live(call, lambda: original(buffer), lambda got: bytes(view[:got]) if got is not None else None)
             served = _served(call)
@@ -88,10 +90,13 @@ def _readall(original: Any) -> Any:
             return original()
         call = session.open(KIND)
         call.ask("stdin", {"read": "all"}, {"read": "all"})
-        if call.live:
-            return _live(call, original, lambda got: got)
+        if call.held:
+            call.ready()
         rest = bytes(_left)
         _left.clear()
+        if call.live:
+            got = _live(call, original, lambda got: got)
+            return got if not rest else rest + (got or b"")
         served = _served(call)
         return rest + served if served is not None else rest or None
 
@@ -110,6 +115,8 @@ def _asking(prompt: object = "", /) -> Any:
     call = session.open(KIND)
     asked: dict[str, Value] = {"prompt": str(prompt)}
     call.ask("input", asked, asked)
+    if call.held:
+        call.ready()
     if call.live:
         return _live(call, lambda: _input(prompt), lambda got: got)
     answer = _served(call)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.taps.holding import Decide, holding
 
 from lockstep.session.report import Report
 from lockstep.session.session import finish, start_recording, start_replay
@@ -59,8 +60,9 @@ class Same[T]:
         self.prepare = prepare
         self.run = ""
 
-    def __call__(self, program: Callable[[T], Any], hits: int | None = None) -> Report:
-        """Returns the replay's report, which is the recording's in all that counts."""
+    def __call__(self, program: Callable[[T], Any], hits: int | None = None, held: bool = False) -> Report:
+        """Returns the replay's report, which is the recording's in all that counts. `held`: and a fourth way, as past
+        a fork's served part, where nothing is sent before all of a request is known."""
         self.prepare()
         bare = program(self.server)
         self.prepare()
@@ -76,7 +78,18 @@ class Same[T]:
         assert replayed == bare
         assert (proof.digest, proof.faults, proof.uncovered) == (report.digest, (), ())
         assert self.counts() == after, "the replay reached the server"
+        if held:
+            self._held(program, bare)
         return proof
+
+    def _held(self, program: Callable[[T], Any], bare: Any) -> None:
+        self.prepare()
+        held, report = self.hold(program)
+        assert held == bare
+        assert (report.faults, report.uncovered) == ((), ())
+        replayed, proof = self.replay(program)
+        assert proof.identical, proof.difference
+        assert replayed == bare
 
     def record(self, program: Callable[[T], Any]) -> tuple[Any, Report]:
         session = start_recording(None, "case", {})
@@ -87,6 +100,13 @@ class Same[T]:
             finish(session, None, error)
             raise
         return seen, finish(session, 0, None)
+
+    def hold(self, program: Callable[[T], Any], decide: Decide = lambda call: None) -> tuple[Any, Report]:
+        """Runs it in a session whose calls are held until all of a request is known, and live then."""
+        with holding("held", decide) as session:
+            self.run = session.run
+            seen = program(self.server)
+        return seen, session.report
 
     def replay(self, program: Callable[[T], Any]) -> tuple[Any, Report]:
         """How the program ended is the report's business: a divergence is not raised from here."""

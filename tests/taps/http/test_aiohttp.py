@@ -86,7 +86,7 @@ async def get_and_post(session: aiohttp.ClientSession, url: str) -> Any:
 
 
 def test_plain_requests(same: Same) -> None:
-    report = same(in_session(get_and_post), hits=7)
+    report = same(in_session(get_and_post), hits=7, held=True)
     assert report.counts == {"http": 7}
 
 
@@ -153,7 +153,7 @@ async def uploads(session: aiohttp.ClientSession, url: str) -> Any:
 
 
 def test_uploads_of_all_kinds(same: Same) -> None:
-    same(in_session(uploads), hits=8)
+    same(in_session(uploads), hits=8, held=True)
 
 
 async def interrupted_uploads(session: aiohttp.ClientSession, url: str) -> Any:
@@ -196,7 +196,7 @@ async def reading(session: aiohttp.ClientSession, url: str) -> Any:
 
 
 def test_streams_by_lines_chunks_and_sizes(same: Same) -> None:
-    same(in_session(reading))
+    same(in_session(reading), held=True)
 
 
 async def abandoned(session: aiohttp.ClientSession, url: str) -> Any:
@@ -265,7 +265,7 @@ def test_connections_that_cannot_be_made(same: Same, monkeypatch: pytest.MonkeyP
         return known(host, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    same(in_session(unreachable))
+    same(in_session(unreachable), held=True)
 
 
 async def timeouts(session: aiohttp.ClientSession, url: str) -> Any:
@@ -333,7 +333,7 @@ def test_trace_hooks_fire_as_they_did(same: Same) -> None:
 
         return in_session(run, trace_configs=[config])(server)
 
-    same(program)
+    same(program, held=True)
 
 
 def test_a_session_and_pool_from_before(server: Odd, same: Same) -> None:
@@ -386,7 +386,7 @@ def test_proxies(same: Same, server: Odd) -> None:
                 ),
             ]  # fmt: skip
 
-    same(looped(run))
+    same(looped(run), held=True)
 
 
 def test_tls(same: Same, server: Odd) -> None:
@@ -440,7 +440,7 @@ def test_limits_of_the_connector(same: Same) -> None:
             held = [await session.get(f"{server.url}/sse?n=3") for _ in range(2)]
             return [found, [await each.read() for each in held]]
 
-    same(looped(run), hits=10)
+    same(looped(run), hits=10, held=True)
 
 
 async def cancelled(session: aiohttp.ClientSession, url: str) -> Any:
@@ -476,7 +476,7 @@ async def cancelled(session: aiohttp.ClientSession, url: str) -> Any:
 
 
 def test_cancelled_calls(same: Same) -> None:
-    same(in_session(cancelled))
+    same(in_session(cancelled), held=True)
 
 
 def test_a_loop_closed_over_open_answers(same: Same) -> None:

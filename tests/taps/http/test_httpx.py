@@ -64,7 +64,7 @@ def test_every_kind_of_answer_and_header_is_kept(same: Same[Odd], lib: Any) -> N
     def act(odd: Odd, client: Client) -> Any:
         return [seen(client.get(path)) for path in PATHS], seen(client.head("/echo"))
 
-    same(sync_of(lib, act), hits=len(PATHS) + 1)
+    same(sync_of(lib, act), hits=len(PATHS) + 1, held=True)
 
 
 def test_every_kind_of_answer_and_header_is_kept_async(same: Same[Odd], lib: Any) -> None:
@@ -100,7 +100,7 @@ def test_every_kind_of_request_body_is_sent_as_it_was(same: Same[Odd], lib: Any)
         answers = [seen(client.post("/echo", **body)) for body in BODIES]
         return answers, seen(client.post("/echo", content=letters()))
 
-    same(sync_of(lib, act), hits=len(BODIES) + 1)
+    same(sync_of(lib, act), hits=len(BODIES) + 1, held=True)
 
 
 def test_every_kind_of_request_body_is_sent_as_it_was_async(same: Same[Odd], lib: Any) -> None:
@@ -108,7 +108,7 @@ def test_every_kind_of_request_body_is_sent_as_it_was_async(same: Same[Odd], lib
         answers = [seen(await client.post("/echo", **body)) for body in BODIES]
         return answers, seen(await client.post("/echo", content=aletters()))
 
-    same(async_of(lib, act), hits=len(BODIES) + 1)
+    same(async_of(lib, act), hits=len(BODIES) + 1, held=True)
 
 
 def test_redirects_cookies_auth_and_hooks_stay_the_clients_own(same: Same[Odd], lib: Any) -> None:
@@ -284,7 +284,7 @@ def test_many_tasks_at_once_come_back_in_the_same_order(same: Same[Odd], lib: An
         return sorted(map(str, order))
 
     orders: list[Any] = []
-    same(async_of(lib, act))
+    same(async_of(lib, act), held=True)
     assert orders[2] == orders[1]
 
 
@@ -299,7 +299,7 @@ def test_threads_that_share_a_client_each_get_their_own_answers(same: Same[Odd],
             return list(threads.map(one, range(12)))
 
     # Each thread with connections enough: short of them, httpcore 1.0 itself loses some to another thread.
-    same(sync_of(lib, act), hits=24)
+    same(sync_of(lib, act), hits=24, held=True)
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_made_anew(same: Same[Odd], lib: Any) -> None:
@@ -308,7 +308,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_made_anew(same: Same[O
         time.sleep(0.1)  # the end of the connection must have arrived
         return first, seen(client.get("/echo"))
 
-    same(sync_of(lib, act), hits=2)
+    same(sync_of(lib, act), hits=2, held=True)
 
 
 FAILURES = ["/closed", "/broken", "/short", "/reset", "/nonsense"]
@@ -323,7 +323,7 @@ def test_failures_are_raised_with_the_same_types_texts_and_causes(same: Same[Odd
         errors.append(raised(lambda: client.get("ftp://127.0.0.1/")))
         return errors
 
-    same(sync_of(lib, act))
+    same(sync_of(lib, act), held=True)
 
 
 def test_failures_are_raised_with_the_same_types_texts_and_causes_async(same: Same[Odd], lib: Any) -> None:
@@ -336,7 +336,7 @@ def test_failures_are_raised_with_the_same_types_texts_and_causes_async(same: Sa
                 errors.append(chain(error))
         return errors
 
-    same(async_of(lib, act))
+    same(async_of(lib, act), held=True)
 
 
 def test_a_body_that_raises_raises_the_same_again(same: Same[Odd], lib: Any) -> None:
@@ -350,7 +350,7 @@ def test_a_body_that_raises_raises_the_same_again(same: Same[Odd], lib: Any) -> 
     def act(odd: Odd, client: Client) -> Any:
         return raised(lambda: client.post("/echo", content=body())), ran.count("begun"), ran.clear()
 
-    same(sync_of(lib, act))
+    same(sync_of(lib, act), held=True)
 
 
 def test_a_body_that_the_server_refused_midway_is_drawn_no_further(same: Same[Odd], lib: Any) -> None:
@@ -397,7 +397,7 @@ def test_proxies_forwarding_and_tunnelling(same: Same[Odd], lib: Any) -> None:
             refused = raised(lambda: client.get(odd.tls + "/echo"))
         return forwarded, tunnelled, refused
 
-    same(program)
+    same(program, held=True)
 
 
 def test_a_client_made_before_the_session_is_covered(same: Same[Odd], lib: Any) -> None:

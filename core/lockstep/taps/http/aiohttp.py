@@ -135,27 +135,47 @@ def _lacking() -> str:
     return ""
 
 
-def _begin(session: Any, request: Any) -> LiveExchange | ServedExchange | None:
-    """Asks the session for this request. None where recording it failed: the program goes on without."""
+def _begin(session: Any, request: Any) -> Any:
+    """Asks the session for this request: an exchange, or where it is held what becomes one. None where recording
+    it failed: the program goes on without."""
     from lockstep.taps.http.aiohttp_request import describe
 
     try:
         call = session.open("http")
         about, streamed = describe(request)
-        if not call.live:
-            from lockstep.taps.http.aiohttp_served import ServedExchange
-
-            call.ask(about.name, about.request, about.key, about.kind)
-            return ServedExchange(session, call, streamed)
-        from lockstep.taps.http.aiohttp_live import LiveExchange
-
         call.ask(about.name, about.request, about.key, about.kind)
-        return LiveExchange(session, call, streamed)
+        return _Held(session, call, streamed) if call.held else _exchange(session, call, streamed)
     except Exception as error:
-        if not session.recording:
+        if not session.recording or session.holds:
             raise
         session.fault("aiohttp request", error)
         return None
+
+
+def _exchange(session: Any, call: Any, streamed: bool) -> LiveExchange | ServedExchange:
+    if call.live:
+        from lockstep.taps.http.aiohttp_live import LiveExchange
+
+        return LiveExchange(session, call, streamed)
+    from lockstep.taps.http.aiohttp_served import ServedExchange
+
+    return ServedExchange(session, call, streamed)
+
+
+class _Held:
+    """A request that waits to be live or served, before there is a connection for it. (A streamed body is no part of
+    what is asked, so it is not drawn before.)"""
+
+    __slots__ = ("_call", "_session", "_streamed")
+
+    def __init__(self, session: Any, call: Any, streamed: bool) -> None:
+        self._session = session
+        self._call = call
+        self._streamed = streamed
+
+    async def connect(self, *asked: Any) -> Any:
+        await self._call.aready()
+        return await _exchange(self._session, self._call, self._streamed).connect(*asked)
 
 
 def _connect(original: Original) -> Original:
@@ -280,10 +300,9 @@ def _connector_closed(original: Original) -> Original:
         session = current.session
         if session is None:
             return original(self, **options)
-        if not session.recording:
-            from lockstep.taps.http.aiohttp_served import close_served
-
-            _apart(close_served)(self)
+        served = sys.modules.get("lockstep.taps.http.aiohttp_served")
+        if served is not None:
+            _apart(served.close_served)(self)
         return _Closing(session, self, apart(self, **options))
 
     return close

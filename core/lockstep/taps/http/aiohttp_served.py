@@ -165,7 +165,7 @@ class ServedExchange:
             return
         self._call.end("closed")
         session = self._session
-        pending = self._holding or self._taking is not None
+        pending = (self._holding or self._taking is not None) and not session.recording
         if pending and not session.stopped and not session.interrupted and not _collecting():
             session.diverge(
                 Code.ORDER, "the program closes an answer that it read further in the recording", call=self._call

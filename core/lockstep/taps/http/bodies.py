@@ -98,16 +98,45 @@ class AsyncSentStream(SentStream):
 
 
 class Drawn:
-    """Replay: a body drawn as far as the recording drew it. `error` is what its generator raised."""
+    """A body drawn without sending it: in a replay as far as the recording drew it. `error` is what its generator
+    raised; `rest` what is left of one that the recording did not draw to its end, where the request is held."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self.partial: str | None = None
         self.error: BaseException | None = None
+        self.rest: Any = None
 
     @property
     def body(self) -> bytes:
         return b"".join(self.pieces)
+
+
+class Given:
+    """A body that was drawn already, on its way out: piece by piece as the program gave it."""
+
+    def __init__(self, stream: Any, drawn: Drawn) -> None:
+        self._stream = stream
+        self._drawn = drawn
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._drawn.pieces
+        if self._drawn.error is not None:
+            raise self._drawn.error
+        if self._drawn.rest is not None:
+            yield from self._drawn.rest
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._drawn.pieces:
+            yield piece
+        if self._drawn.error is not None:
+            raise self._drawn.error
+        if self._drawn.rest is not None:
+            async for piece in self._drawn.rest:
+                yield piece
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def draw(stream: Any, call: Any) -> Drawn:
@@ -124,12 +153,13 @@ def draw(stream: Any, call: Any) -> Drawn:
             drawn.pieces.append(bytes(piece))
             if limit is not None and sum(map(len, drawn.pieces)) >= limit:
                 drawn.partial = CUT
+                drawn.rest = inner if call.held else None
                 break
     except Exception as error:
         drawn.partial, drawn.error = BROKEN, error
     finally:
         close = getattr(inner, "close", None)
-        if close is not None:
+        if close is not None and drawn.rest is None:
             close()
     return drawn
 
@@ -148,12 +178,13 @@ async def adraw(stream: Any, call: Any) -> Drawn:
             drawn.pieces.append(bytes(piece))
             if limit is not None and sum(map(len, drawn.pieces)) >= limit:
                 drawn.partial = CUT
+                drawn.rest = inner if call.held else None
                 break
     except Exception as error:
         drawn.partial, drawn.error = BROKEN, error
     finally:
         close = getattr(inner, "aclose", None)
-        if close is not None:
+        if close is not None and drawn.rest is None:
             await close()
     return drawn
 
@@ -161,6 +192,8 @@ async def adraw(stream: Any, call: Any) -> Drawn:
 def _limit(call: Any) -> int | None:
     """How many bytes the recorded client drew, where it stopped before the body's end (the server had
     closed its side)."""
+    if call.session.recording:
+        return None  # held past the served part: what is recorded next need not be this request
     request = next_request(call)
     body = request.get("body")
     return len(body) if request.get("partial") == CUT and isinstance(body, bytes) else None

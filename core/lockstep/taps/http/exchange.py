@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.log.model import Value
 from lockstep.session import current, sites
-from lockstep.taps.http import streams
+from lockstep.taps.http import connecting, streams
 from lockstep.taps.http.bodies import CUT
+from lockstep.taps.http.connections import forget, origin
 from lockstep.taps.http.expected import next_request
 from lockstep.taps.http.request import absolute, asked, offered
 from lockstep.taps.http.sockets import Play, Tee
@@ -20,45 +21,29 @@ if TYPE_CHECKING:
 # Why a request was not sent to its end: the socket refused it, and the program was told.
 UNSENT = "unsent"
 
-_SLOT = "_lockstep_exchange"
 _NO_BODY = frozenset((204, 304))
-
-
-class _Connecting:
-    """Marks a connection that is being made: what is sent meanwhile goes to a proxy."""
-
-
-CONNECTING: Any = _Connecting()
-
-
-def exchange_of(connection: Any) -> Any:
-    """The exchange under way, CONNECTING, or None."""
-    return vars(connection).get(_SLOT)
-
-
-def put(connection: Any, exchange: Any) -> None:
-    vars(connection)[_SLOT] = exchange
-
-
-def forget(connection: Any) -> None:
-    vars(connection).pop(_SLOT, None)
 
 
 class Exchange:
     """The same object records and replays, as its call does."""
 
-    __slots__ = ("_asked", "_connection", "_limit", "_reason", "_request", "call", "over", "session")
+    __slots__ = (
+        "_asked", "_connection", "_early", "_held", "_limit", "_reason", "_request", "call", "fake", "over", "session",
+    )  # fmt: skip
 
     def __init__(self, session: Session, connection: Any) -> None:
         self.session = session
         self.call = session.open("http")
         self.over = False
+        self.fake: Any = None  # the stand-in for its socket, where there is one
         self._connection = connection
         self._request = Outgoing()
         self._asked = False
         self._limit: int | None = None
         self._reason = ""
-        if not self.call.live:
+        self._held: list[bytes] | None = [] if self.call.held else None  # what the client has sent and nobody got
+        self._early = b""  # of an answer that came before the request was whole
+        if not self.call.live and not session.recording:
             self._look_ahead()
 
     # Recording.
@@ -71,6 +56,8 @@ class Exchange:
     def send_failed(self, error: BaseException) -> None:
         """The socket raised, and the client gives up."""
         self._ask_live(UNSENT)
+        if self.call.held:  # asked before it was sent, so the request does not say it
+            self.call.part({"connection": {}})
         streams.fail(self.call, error)
 
     def receive(self, original: Any) -> Any:
@@ -84,7 +71,7 @@ class Exchange:
         def teed(*args: Any, **kwargs: Any) -> Any:
             response = real(*args, **kwargs)
             try:
-                tee = Tee(response.fp.detach(), self.call)
+                tee = Tee(response.fp.detach(), self.call, self._early)
                 response.fp = io.BufferedReader(tee)
                 tees.append(tee)
             except Exception as error:
@@ -165,8 +152,12 @@ class Exchange:
         request.feed(data)
         if self.call.live:
             return
+        if self._held is not None:
+            self._held.append(data)
         if self._limit is not None and request.size >= self._limit:
             self.ask(self._reason)
+            if self.call.live:
+                return
             if self._reason == CUT:
                 raise BrokenPipeError(32, "Broken pipe")  # as recorded; urllib3 goes on to the answer
             streams.raise_end(self.call, self.call.take())
@@ -185,21 +176,33 @@ class Exchange:
         if partial is not None and isinstance(what.request, dict):
             what.request["sent"] = request.size
         self.call.ask(what.name, what.request, what.key, what.kind)
+        if self._held is not None:
+            self._decide()
+        if not self.call.live:
+            connecting.raise_failed(self.call, self._connection, self.fake)
+
+    def _decide(self) -> None:
+        """Held: the request is sent now, for real, or the record answers it; or it is refused."""
+        pieces, self._held = self._held, None
+        assert pieces is not None
+        fake = self.fake
+        try:
+            self.call.ready()
+        except BaseException:
+            fake.give_back()
+            forget(self._connection)
+            raise
+        if not self.call.live:
+            fake.let_go()
+            return
+        with self.call.inside():
+            self._early = connecting.release(self._connection, fake, pieces)
 
     def _url(self, target: str) -> str:
         if "://" in target.partition("?")[0]:
             return target  # to a forwarding proxy
         scheme, host, port = origin(self._connection)
         return absolute(scheme, host, port, target)
-
-
-def origin(connection: Any) -> tuple[str, str, int | None]:
-    """Scheme, host and port that a connection leads to, through its tunnel if it has one."""
-    scheme = "https" if connection.default_port == 443 else "http"
-    tunnel = getattr(connection, "_tunnel_host", None)
-    if tunnel:
-        return scheme, tunnel, getattr(connection, "_tunnel_port", None)
-    return scheme, connection.host, connection.port
 
 
 def _length(response: Any) -> int | str | None:

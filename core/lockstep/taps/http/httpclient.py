@@ -12,20 +12,18 @@ made is an exchange of its own, named CONNECT: it fails before the request is kn
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
 from lockstep.session import current, lanes
 from lockstep.taps.http import connecting, sockets
-from lockstep.taps.http.exchange import CONNECTING, Exchange, exchange_of, forget, put
+from lockstep.taps.http.connections import CONNECTING, exchange_of, forget, put
+from lockstep.taps.http.exchange import Exchange
 from lockstep.taps.http.seams import Seam, Seams, parameters
 from lockstep.taps.imports import when_imported
 
 _TRIED = {"http.client": "CPython 3.12 to 3.13", "urllib3.connection": "urllib3 2.8"}
-# urllib3 goes on to read the answer after these: a server may answer before it has read the body.
-_READS_ON = frozenset((errno.EPIPE, errno.EPROTOTYPE, errno.ECONNRESET))
 
 seams = Seams()
 
@@ -42,7 +40,7 @@ def stop() -> None:
     for fake in list(sockets.fakes):
         connection = fake.connection()
         if connection is not None and connection.sock is fake:
-            connection.sock = None
+            fake.give_back()
             forget(connection)
 
 
@@ -104,7 +102,7 @@ def _connect(original: Any) -> Any:
         if call.live:
             connecting.connect(call, self, original)
         else:
-            connecting.serve(call, self)
+            connecting.serve(call, self, eager=True)
 
     return connect
 
@@ -138,13 +136,17 @@ def _send_live(original: Any, connection: Any, data: Any, exchange: Exchange) ->
         with exchange.call.inside():
             original(connection, passing)
     except BaseException as error:
-        if exchange.over:  # the connection could not be made, which is recorded already
-            forget(connection)
-        elif not (hasattr(connection, "_response_options") and getattr(error, "errno", None) in _READS_ON):
-            exchange.send_failed(error)
-            forget(connection)
+        _broke(connection, exchange, error)
         raise
     exchange.sent()
+
+
+def _broke(connection: Any, exchange: Exchange, error: BaseException) -> None:
+    if exchange.over:  # the connection could not be made, which is recorded already
+        forget(connection)
+    elif not connecting.reads_on(connection, error):
+        exchange.send_failed(error)
+        forget(connection)
 
 
 def _send_served(original: Any, connection: Any, data: Any, exchange: Exchange) -> None:
@@ -153,14 +155,25 @@ def _send_served(original: Any, connection: Any, data: Any, exchange: Exchange) 
         if sock is None and not connection.auto_open:
             original(connection, data)  # raises NotConnected
             return
-        if sock is not None:
+        if sock is not None and not exchange.call.held:
             # Kept alive from before the replay. Only the socket is closed: the connection's own `close`
             # would also drop what its client has prepared for the answer.
             sock.close()
-        connecting.serve(exchange.call, connection)
+            sock = None
+        if connecting.serve(exchange.call, connection):
+            forget(connection)  # that was to connect: the request is a call of its own
+            connection.send(data)
+            return
+        connection.sock.kept = sock
         sock = connection.sock
     sock.exchange = exchange
-    original(connection, data)
+    exchange.fake = sock
+    try:
+        original(connection, data)
+    except BaseException as error:
+        if exchange.call.live:  # held, and sent meanwhile
+            _broke(connection, exchange, error)
+        raise
 
 
 def _getresponse(original: Any) -> Any:
@@ -169,11 +182,12 @@ def _getresponse(original: Any) -> Any:
         exchange = exchange_of(self) if session is not None else None
         if exchange is None or exchange is CONNECTING or exchange.session is not session:
             return original(self)
-        forget(self)
-        if exchange.call.live:
-            return exchange.receive(original)
-        exchange.ask()
-        return original(self)
+        try:
+            if not exchange.call.live:
+                exchange.ask()
+        finally:
+            forget(self)
+        return exchange.receive(original) if exchange.call.live else original(self)
 
     return getresponse
 

@@ -75,19 +75,17 @@ def _sync(original: Any, module: Any) -> Any:
         if session is None:
             return original(self, request)
         call = session.open("http")
-        if not call.live:
-            return _serve(call, request, module)
-        asking = _Asking(session, call, request)
-        try:
-            asking.prepare(bodies.SentStream)
-            with call.inside():
-                response = original(self, request)
-        except BaseException as error:
-            asking.done()
-            streams.fail(call, error)
-            raise
-        asking.done()
-        return _tapped(session, call, request, response, streams.TappedStream)
+        if call.live:
+            return _record(session, call, request, original, self)
+        drawn = bodies.draw(request.stream, call)
+        _ask(call, request, drawn.body, drawn.partial)
+        if call.held:
+            call.ready()
+        if call.live:
+            return _record(session, call, request, original, self, drawn)
+        if drawn.rest is not None:
+            drawn.rest.close()
+        return _serve(call, request, module, drawn)
 
     return handle_request
 
@@ -98,19 +96,17 @@ def _async(original: Any, module: Any) -> Any:
         if session is None:
             return await original(self, request)
         call = session.open("http")
-        if not call.live:
-            return await _aserve(call, request, module)
-        asking = _Asking(session, call, request)
-        try:
-            asking.prepare(bodies.AsyncSentStream)
-            with call.inside():
-                response = await original(self, request)
-        except BaseException as error:
-            asking.done()
-            streams.fail(call, error)
-            raise
-        asking.done()
-        return _tapped(session, call, request, response, streams.AsyncTappedStream)
+        if call.live:
+            return await _arecord(session, call, request, original, self)
+        drawn = await bodies.adraw(request.stream, call)
+        _ask(call, request, drawn.body, drawn.partial)
+        if call.held:
+            await call.aready()
+        if call.live:
+            return await _arecord(session, call, request, original, self, drawn)
+        if drawn.rest is not None:
+            await drawn.rest.aclose()
+        return await _aserve(call, request, module, drawn)
 
     return handle_async_request
 
@@ -129,9 +125,37 @@ def _closing(original: Any) -> Any:
 # Recording.
 
 
+def _record(session: Any, call: Any, request: Any, original: Any, pool: Any, drawn: Any = None) -> Any:
+    asking = _Asking(session, call, request)
+    try:
+        asking.prepare(bodies.SentStream, drawn)
+        with call.inside():
+            response = original(pool, request)
+    except BaseException as error:
+        asking.done()
+        streams.fail(call, error)
+        raise
+    asking.done()
+    return _tapped(session, call, request, response, streams.TappedStream)
+
+
+async def _arecord(session: Any, call: Any, request: Any, original: Any, pool: Any, drawn: Any = None) -> Any:
+    asking = _Asking(session, call, request)
+    try:
+        asking.prepare(bodies.AsyncSentStream, drawn)
+        with call.inside():
+            response = await original(pool, request)
+    except BaseException as error:
+        asking.done()
+        streams.fail(call, error)
+        raise
+    asking.done()
+    return _tapped(session, call, request, response, streams.AsyncTappedStream)
+
+
 class _Asking:
     """Asks as soon as the whole request is known: before it is sent if its body is plain bytes, else when
-    the body has been drawn; at the latest when the client is done with it."""
+    the body has been drawn; at the latest when the client is done with it. A held one has been asked."""
 
     __slots__ = ("_call", "_request", "_sent", "_session", "_stream")
 
@@ -142,19 +166,20 @@ class _Asking:
         self._stream = request.stream
         self._sent: Any = None
 
-    def prepare(self, kind: Any) -> None:
+    def prepare(self, kind: Any, drawn: Any) -> None:
         body = bodies.plain(self._stream)
-        if body is not None:
+        if drawn is not None:
+            if body is None:
+                self._request.stream = bodies.Given(self._stream, drawn)
+        elif body is not None:
             self._ask(body)
         else:
             self._sent = self._request.stream = kind(self._stream, self._call, self._ask)
 
     def done(self) -> None:
         sent = self._sent
-        if sent is None:
-            return
         self._request.stream = self._stream
-        if sent.partial is not None:
+        if sent is not None and sent.partial is not None:
             self._ask(sent.so_far(), sent.partial)
 
     def _ask(self, body: bytes, partial: str | None = None) -> None:
@@ -206,18 +231,14 @@ def _head(request: Any, response: Any) -> dict[str, Value]:
 # Replay.
 
 
-def _serve(call: Any, request: Any, module: Any) -> Any:
-    drawn = bodies.draw(request.stream, call)
-    _ask(call, request, drawn.body, drawn.partial)
+def _serve(call: Any, request: Any, module: Any, drawn: bodies.Drawn) -> Any:
     piece = call.take()
     if drawn.error is not None:
         raise drawn.error
     return _response(call, request, module, piece, streams.ServedStream)
 
 
-async def _aserve(call: Any, request: Any, module: Any) -> Any:
-    drawn = await bodies.adraw(request.stream, call)
-    _ask(call, request, drawn.body, drawn.partial)
+async def _aserve(call: Any, request: Any, module: Any, drawn: bodies.Drawn) -> Any:
     piece = await streams.next_piece(call)
     if drawn.error is not None:
         raise drawn.error

@@ -28,10 +28,13 @@ class Tee(io.RawIOBase):
 
     What is recorded is what came over the wire. All that the client makes of it (chunks, parse errors, a
     missing answer) it makes again in a replay.
+
+    early  what of the answer was read before
     """
 
-    def __init__(self, inner: Any, call: Any) -> None:
+    def __init__(self, inner: Any, call: Any, early: bytes = b"") -> None:
         self._inner = inner
+        self._early = early
         self._call = call
         self._head: list[Value] | None = []
         self._end: tuple[Status, BaseException | None] | None = None
@@ -41,6 +44,11 @@ class Tee(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
+        if self._early:
+            segment, self._early = self._early[: len(buffer)], self._early[len(buffer) :]
+            buffer[: len(segment)] = segment
+            self._passed(segment)
+            return len(segment)
         try:
             with self._call.inside():
                 size: int | None = self._inner.readinto(buffer)
@@ -210,13 +218,43 @@ def _fds() -> _Descriptors:
 
 
 class FakeSocket:
-    """Stands in `connection.sock` of a served connection. `exchange` is the one under way."""
+    """Stands in `connection.sock` of a served connection, and of one whose request is held.
 
-    def __init__(self, connection: Any) -> None:
+    exchange  the one under way
+    kept      the real socket that it stands in front of, if any
+    flags     of the connection, as they were before
+    eager     whether urllib3 connects before it sends
+    interim   whether the client has waited for `100 Continue`
+    """
+
+    def __init__(self, connection: Any, flags: dict[str, Any], eager: bool) -> None:
         self.connection: weakref.ref[Any] = weakref.ref(connection)
         self.exchange: Any = None
+        self.kept: Any = None
+        self.flags = flags
+        self.eager = eager
+        self.interim = False
         self._timeout = getattr(connection, "timeout", None)
+        self._set: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
         fakes.add(self)
+
+    def give_back(self) -> None:
+        """Puts the real socket back into its place; None where there was none, so that its client connects."""
+        connection = self.connection()
+        if connection is not None and connection.sock is self:
+            connection.sock, self.kept = self.kept, None
+            vars(connection).update(self.flags)
+
+    def let_go(self) -> None:
+        """Closes the real socket: the record answers."""
+        kept, self.kept = self.kept, None
+        if kept is not None:
+            kept.close()
+
+    def apply(self, sock: Any) -> None:
+        """Sets on a real socket what was set on this one."""
+        for name, args in self._set.values():
+            getattr(sock, name)(*args)
 
     # What http.client and its users ask of a socket.
 
@@ -228,6 +266,7 @@ class FakeSocket:
 
     def makefile(self, mode: str = "r", buffering: int | None = None, **_: Any) -> Any:
         if self._expecting() and buffering == 0:
+            self.interim = True
             return io.BytesIO(_CONTINUE)  # botocore looks for the interim answer by itself
         if self.exchange is None:
             self._unknown("an answer is read beneath http.client")
@@ -238,18 +277,22 @@ class FakeSocket:
 
     def settimeout(self, value: float | None) -> None:
         self._timeout = value
+        self._set[("timeout",)] = "settimeout", (value,)
 
     def gettimeout(self) -> float | None:
         timeout: float | None = self._timeout
         return timeout
 
-    def setsockopt(self, *_: Any) -> None: ...
+    def setsockopt(self, *args: Any) -> None:
+        self._set[args[:2]] = "setsockopt", args
 
-    def setblocking(self, flag: bool) -> None: ...
+    def setblocking(self, flag: bool) -> None:
+        self._set[("timeout",)] = "setblocking", (flag,)
 
     def shutdown(self, how: int = 0) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.let_go()
 
     def _expecting(self) -> bool:
         # Else botocore waits a second for `100 Continue` before each upload.

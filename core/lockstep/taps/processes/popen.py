@@ -18,7 +18,7 @@ from lockstep.taps.environ.watch import as_seen
 from lockstep.taps.patches import disguise
 from lockstep.taps.processes import descriptors, files, pipes, readiness, request, stand_in
 from lockstep.taps.processes.pipes import LivePipe, ServedPipe
-from lockstep.taps.processes.process import KIND, STARTED, STDIN, Live, Served
+from lockstep.taps.processes.process import KIND, STARTED, STDIN, Live, Served, follows
 from lockstep.taps.processes.readiness import EXPIRED, choosing
 from lockstep.taps.processes.waiting import looking
 
@@ -43,13 +43,17 @@ def __init__(self: Any, *args: Any, **kwargs: Any) -> Any:
     if lanes.inside() is not None or _host_fact():
         # Of a client's or a tool's own: its outcome is part of theirs. It is not followed.
         return lanes.ours(_init)(self, **_dressed(given, ""))
+    if session.holds:
+        asked = _ask(session, given)
+        asked[0].ready()
+        return (_record if asked[0].live else _serve)(session, self, given, asked)
     return (_record if session.recording else _serve)(session, self, given)
 
 
-def _record(session: Any, popen: Any, given: dict[str, Any]) -> None:
+def _record(session: Any, popen: Any, given: dict[str, Any], asked: tuple[Any, str] | None = None) -> None:
     process, arguments = None, given
     try:
-        call, name = _ask(session, given)
+        call, name = asked or _ask(session, given)
         lane = call.lane.child(name, strand=True)
         written = files.of({stream: given.get(stream) for stream in ("stdout", "stderr")})
         process = Live(session, call, lane, written)
@@ -72,15 +76,15 @@ def _record(session: Any, popen: Any, given: dict[str, Any]) -> None:
         session.fault("pipes of a process", error)
 
 
-def _serve(session: Any, popen: Any, given: dict[str, Any]) -> None:
-    call, name = _ask(session, given)
+def _serve(session: Any, popen: Any, given: dict[str, Any], asked: tuple[Any, str] | None = None) -> None:
+    call, name = asked or _ask(session, given)
     if call.recorded is None:
         session.never(call.lane, KIND)
     lane = call.lane.child(name, strand=True)
     last = call.recorded.pieces[-1] if call.recorded.ended else None
     if last is not None and last[1].what == Status.ERROR:
         raise exceptions.revive(call.hand(last).value, call)
-    followed = lane.name in getattr(session, "processes", ())
+    followed = follows(session, lane)
     written = files.of({stream: given.get(stream) for stream in ("stdout", "stderr")})
     process = Served(session, call, lane, written, followed)
     if followed:

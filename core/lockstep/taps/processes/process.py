@@ -114,8 +114,18 @@ class Live(Process):
             self._end()
 
 
+def follows(session: Any, lane: Lane) -> bool:
+    """Whether the process that runs as this lane is started for real, to replay a stream of its own. Past a fork's
+    served part none is: that would be live."""
+    return not session.recording and lane.name in session.processes
+
+
 class Served(Process):
-    """One that is recorded. `followed`: it runs for real and replays its own stream."""
+    """One that is recorded. `followed`: it runs for real and replays its own stream.
+
+    Past a fork's served part (its session records then) it has ended before it begins: what is recorded of it is
+    there to be taken, by any strand, and nothing else comes of an operation on it.
+    """
 
     live = False
 
@@ -137,6 +147,7 @@ class Served(Process):
             else:
                 self._parts.setdefault((event.what, event.lane), deque()).append(piece)
         self._reaped: int | None = None
+        self._told: int | None = None  # its status, once a strand has taken it
         self.stdin: Any = None  # the pipe to it
 
     @property
@@ -156,6 +167,10 @@ class Served(Process):
         session = self.session
         if session.stopped:
             session.raise_latched()
+        if session.recording:
+            if what == STARTED:
+                session.cause(lanes.lane(), what, name, body=self.pid)
+            return False, None
         slot = session.cause(lanes.lane(), what, name)
         if slot is None:
             return False, None
@@ -164,6 +179,8 @@ class Served(Process):
 
     def at(self, what: str, name: str) -> int | None:
         """The place of something else that came of the running strand's operation of that name, if it did."""
+        if self.session.recording:
+            return None
         slot = self.session.cause(lanes.lane(), what, name)
         return None if slot is None else slot.index
 
@@ -174,6 +191,8 @@ class Served(Process):
 
     def due(self, channels: tuple[str, ...]) -> tuple[int, str] | None:
         """Place and channel of the next piece for the running strand."""
+        if self.session.recording:
+            return next(((0, channel) for channel in channels if self._pieces(channel)), None)
         lane = lanes.lane().name
         found = [
             (parts[0][2].index, channel)
@@ -186,11 +205,18 @@ class Served(Process):
         """The next piece of its output for the running strand, b"" at the end."""
         if self.session.stopped:
             self.session.raise_latched()
-        parts = self._parts.get((channel, lanes.lane().name))
+        parts = self._pieces(channel)
         if not parts:
             self.nothing(f"{channel} of {self.call.name}")
         data: bytes = self._hand(parts.popleft())
         return data
+
+    def _pieces(self, channel: str) -> deque[Any]:
+        """What is left of a channel for the running strand."""
+        own = self._parts.get((channel, lanes.lane().name)) or deque()
+        if own or not self.session.recording:
+            return own
+        return next((parts for (of, _), parts in self._parts.items() if of == channel and parts), own)
 
     def fed(self, data: bytes) -> None:
         """The program writes this to its stdin."""
@@ -200,6 +226,8 @@ class Served(Process):
 
     def unfed(self) -> str | None:
         """What the recorded program wrote to its stdin next, None if nothing."""
+        if self.session.recording:
+            return None
         left: str | None = self.session.unfed(self.lane, STDIN)
         return left
 
@@ -210,6 +238,8 @@ class Served(Process):
             session.raise_latched()
         if self._exit is None:
             self.nothing(f"the end of {self.call.name}")
+        if session.recording:
+            return self._hand_exit() if self._told is None else self._told
         _, event, slot = self._exit
         if not gate.done(slot):
             if event.lane == lanes.lane().name:
@@ -230,12 +260,13 @@ class Served(Process):
         for written in self.files:
             written.put(self._rest(written.channel), self.followed, self.differs)
         status: int = self._hand(self._exit)["status"]
+        self._told = status
         if self.followed and found != status and not self.signalled:
             self.differs("another exit status than recorded", str(status), str(found))
         return status
 
     def _rest(self, channel: str) -> bytes:
-        parts = self._parts.get((channel, lanes.lane().name), deque())
+        parts = self._pieces(channel)
         pieces = []
         while parts:
             pieces.append(self._hand(parts.popleft()))
@@ -264,7 +295,7 @@ class Served(Process):
     def nothing(self, what: str) -> NoReturn:
         """The record has nothing more of this for the running strand."""
         session, lane = self.session, lanes.lane()
-        if session.interrupted or lane.strand is not session.root:
+        if not session.recording and (session.interrupted or lane.strand is not session.root):
             session.never(lane, what)
         session.diverge(Code.PAST_END, f"the recorded program did not take this ({what})", call=self.call)
         raise AssertionError("unreachable")

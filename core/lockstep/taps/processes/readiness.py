@@ -32,7 +32,7 @@ class Selector(_real):  # type: ignore[misc]
             failing = descriptors.pipe_of(stdin.fd).failing()
             if failing is not None:
                 candidates.append((failing, "stdin"))
-            elif process.unfed() is not None:
+            elif process.unfed() is not None or process.session.recording:
                 return [(stdin, stdin.events)]
         piece = process.due(tuple(keys))
         if piece is not None:

@@ -14,7 +14,7 @@ from lockstep.session import current, exceptions, lanes
 from lockstep.taps.environ.watch import as_seen
 from lockstep.taps.patches import stand_in as in_place
 from lockstep.taps.processes import descriptors, request, stand_in
-from lockstep.taps.processes.process import EXIT, KIND, STARTED, Live, Served
+from lockstep.taps.processes.process import EXIT, KIND, STARTED, Live, Served, follows
 
 _system = os.system
 _spawns = {name: getattr(os, name) for name in ("posix_spawn", "posix_spawnp") if hasattr(os, name)}
@@ -31,6 +31,8 @@ def system(_: object, command: Any) -> int:
     call = session.open(KIND)
     asked: dict[str, Value] = {"shell": os.fsdecode(command)}
     call.ask("sh", asked, asked)
+    if call.held:
+        call.ready()
     if not call.live and call.recorded is None:
         session.never(call.lane, KIND)
     lane = call.lane.child("sh", strand=True)
@@ -40,7 +42,7 @@ def system(_: object, command: Any) -> int:
         call.part({"status": os.waitstatus_to_exitcode(status)}, EXIT, call.lane)
         call.end(Status.OK, None, call.lane)
         return status
-    process = Served(session, call, lane, [], lane.name in session.processes)
+    process = Served(session, call, lane, [], follows(session, lane))
     if process.followed:
         found = lanes.ours(_system)(_named(command, lane.name))
         process.over(os.waitstatus_to_exitcode(found))
@@ -72,6 +74,8 @@ def _spawning(name: str, real: Any) -> Any:
             asked["env"] = changed
         title = request.name({"args": argv, "executable": path})
         call.ask(title, {**asked, "executable": os.fsdecode(path)}, request.key(asked))
+        if call.held:
+            call.ready()
         for action in options.get("file_actions") or ():
             if action[0] == os.POSIX_SPAWN_DUP2 and request.foreign(action[1]):
                 descriptors.know_foreign(action[1])
@@ -103,7 +107,7 @@ def _serve(session: Any, call: Any, title: str, real: Any, what: tuple[Any, Any,
     last = call.recorded.pieces[-1] if call.recorded.ended else None
     if last is not None and last[1].what == Status.ERROR:
         raise exceptions.revive(call.hand(last).value, call)
-    process = Served(session, call, lane, [], lane.name in session.processes)
+    process = Served(session, call, lane, [], follows(session, lane))
     if process.followed:
         process.pid = lanes.ours(real)(path, argv, _dressed(env, lane.name), **options)
     else:
