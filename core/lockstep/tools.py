@@ -68,6 +68,15 @@ def declared(obj: Any) -> Declared | None:
     return declarations.of(obj)
 
 
+def annotated(annotations: Any) -> Declared | None:
+    """The same by the annotations of an MCP tool, a mapping or an object, for adapters: `declared(tool) or
+    annotated(tool.annotations)`. None where they say nothing of it. They are the server's own word."""
+    from lockstep.session import mcp
+
+    effect = mcp.annotated(annotations)
+    return Declared(effect, "by the tool's MCP annotations") if effect is not None else None
+
+
 def _check(effect: object) -> None:
     if effect not in CLASSES:
         raise TargetError(Code.BAD_TARGET, f"effect is one of {', '.join(CLASSES)}, not {effect!r}")

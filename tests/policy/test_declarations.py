@@ -13,7 +13,8 @@ from lockstep.errors import Code, TargetError
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
 from lockstep.session import declarations
-from lockstep.tools import declared
+from lockstep.session.policy import Declared
+from lockstep.tools import annotated, declared
 
 
 def _class_of(obj: Any) -> str | None:
@@ -128,6 +129,14 @@ def test_what_cannot_be_watched_is_kept() -> None:
     lockstep.mark(items.append, effect="mutating")
     gc.collect()
     assert (_class_of(tool), _class_of(items.append), _class_of(items.pop)) == ("read", "mutating", None)
+
+
+def test_an_adapter_asks_the_program_first_and_then_the_annotations() -> None:
+    tool, hints = Tool("x"), {"readOnlyHint": True}
+    assert (declared(tool) or annotated(hints)) == Declared("read", "by the tool's MCP annotations")
+    lockstep.mark(tool, effect="mutating")
+    assert (declared(tool) or annotated(hints)) is declared(tool)
+    assert annotated({"title": "x"}) is None
 
 
 def test_what_is_no_tool_and_no_class_is_said() -> None:

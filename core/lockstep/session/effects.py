@@ -194,7 +194,7 @@ class LiveCall:
             self._handed.key = digest
         stored = {**body, "request": hidden}
         if declared is not None or not self.nested:
-            stored["class"] = classify(kind, event.name, request, declared, self.session.effect_rules)
+            stored["class"] = classify(kind, name, hidden, declared, self.session.effect_rules)
         return replace(event, name=name, key=digest, body=stored)
 
     def ready(self) -> None:
