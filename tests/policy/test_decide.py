@@ -146,6 +146,16 @@ def test_the_nearest_may_be_one_that_has_answered_already_where_none_is_as_like(
     assert near.effect is not taken
 
 
+def test_a_request_for_another_path_is_like_one_to_the_same_server() -> None:
+    tape = _tape(("main", "POST a.example/orders/452/refund"), ("main", "POST b.example/orders/453/refund"))
+    recorded = tape.lane("main").effects[0]
+    near = Unused(tape).nearest("tool", "POST a.example/orders/453/refund", {"arguments": {}}, "main")
+    assert near is not None
+    assert near.effect is recorded
+    assert Unused(tape).nearest("tool", "GET a.example/orders/453/refund", {"arguments": {}}, "main") is None
+    assert Unused(tape).nearest("tool", "POST", {"arguments": {}}, "main") is None
+
+
 # What is said of a call that is refused.
 
 

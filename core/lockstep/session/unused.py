@@ -7,8 +7,7 @@ call is looked for in its own lane first and then in all others, whatever came b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
@@ -67,10 +66,11 @@ class Unused:
         self._used.add(effect.seq)
 
     def nearest(self, kind: str, name: str, request: Value, lane: str) -> Nearest | None:
-        """The recorded call most like this one: of the same kind and name, used or not; None where there is none."""
+        """The recorded call most like this one, used or not: of the same kind and name, else of those requests that
+        went to the same server by the same method; None where there is none."""
         wanted = set(difference.leaves(_told(request)))
         best: tuple[int, bool, Recorded] | None = None
-        for effect in self._like(kind, name, lane):
+        for effect in self._like(kind, name, lane) or self._like(kind, name.partition("/")[0] + "/", lane):
             used = self._was_used(effect)
             far = len(wanted ^ set(difference.leaves(_told(self._asked(effect)))))
             # Of two that are as like, one that could still answer says more.
@@ -83,19 +83,13 @@ class Unused:
         differs = tuple(islice(difference.each(_told(recorded), _told(request)), _MOST))
         return Nearest(effect, differs or tuple(islice(difference.each(recorded, request), 1)), used)
 
-    def _like(self, kind: str, name: str, lane: str) -> Iterator[Recorded]:
+    def _like(self, kind: str, name: str, lane: str) -> list[Recorded]:
+        """Recorded calls of this name, or of all that begin like it where it ends in "/"."""
         own = self._tape.lanes.get(lane)
         others = (each.effects for at, each in self._tape.lanes.items() if at != lane)
-        found = 0
-        for effects in (own.effects if own is not None else [], *others):
-            # From the end: what comes after the fork point is what was to come now.
-            for effect in reversed(effects):
-                begin = effect.begin
-                if begin.kind is Kind.BEGIN and (begin.what, begin.name) == (kind, name):
-                    yield effect
-                    found += 1
-                    if found == _WINDOW:
-                        return
+        # From the end: what comes after the fork point is what was to come now.
+        calls = chain.from_iterable(map(reversed, (own.effects if own is not None else [], *others)))
+        return list(islice((effect for effect in calls if _named(effect, kind, name)), _WINDOW))
 
     def _was_used(self, effect: Recorded) -> bool:
         lane = self._tape.lanes[effect.begin.lane]
@@ -111,6 +105,13 @@ class Unused:
     def _asked(self, effect: Recorded) -> Value:
         found: Value = self._tape.request(effect).get("request")
         return found
+
+
+def _named(effect: Recorded, kind: str, name: str) -> bool:
+    begin = effect.begin
+    if begin.kind is not Kind.BEGIN or begin.what != kind:
+        return False
+    return begin.name == name or (name.endswith("/") and begin.name.startswith(name))
 
 
 def _answers(effect: Recorded) -> bool:
