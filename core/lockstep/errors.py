@@ -41,6 +41,9 @@ class Code(enum.StrEnum):
     UNSTORABLE = "LS207"
     NO_KEY = "LS208"
     NOT_COVERED = "LS210"
+    BAD_EDIT = "LS211"
+    NO_PLACE = "LS212"
+    UNEDITABLE = "LS213"
 
     REFUSED = "LS301"
     UNTRUSTED = "LS302"  # the command of a run that came from elsewhere
@@ -74,6 +77,10 @@ class NoRoom(StoreError):
 
 class AddressError(LockstepError):
     """An address names nothing: LS205, LS206."""
+
+
+class EditError(LockstepError):
+    """An edit of an answer cannot be read, or the answer not be made: LS211 to LS213."""
 
 
 class TargetError(LockstepError):

@@ -5,13 +5,13 @@ Pure reading; nothing stored is executed. Credentials in headers are never shown
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from lockstep.debugger import bodies, messages
+from lockstep.debugger import answers, bodies, messages, outcomes
+from lockstep.debugger.answers import body, headers
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Timeline
 from lockstep.session.policy import CLASSES, classify
@@ -21,11 +21,6 @@ MODEL = "model"
 PROCESS = "process"
 # Kinds whose exchange is an HTTP request and its answer.
 _EXCHANGES = ("model", "http")
-_HIDDEN = frozenset({
-    "authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "set-cookie",
-    "x-amz-security-token",
-})  # fmt: skip
-HIDDEN = "(not shown)"
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -77,11 +72,11 @@ def read(timeline: Timeline, effect: Effect) -> Call:
         if effect.kind == MODEL:
             conversation = messages.read(request, _plain(got))
         shown: Any = message(conversation) if conversation is not None else None
-        shown = shown or (_exchange(got) if got.status is not None else None)
+        shown = shown or answers.shown(answers.state(got, outcome if status is Status.ERROR else None))
     elif effect.kind == PROCESS:
         shown = _delivered(timeline.pieces(effect))
     else:
-        shown = _with_parts(list(timeline.parts(effect)), outcome if status is not Status.ERROR else None)
+        shown = outcomes.shown(list(timeline.parts(effect)), outcome, status)
     error = exception(outcome) if status is Status.ERROR else ""
     if conversation is not None and conversation.error and not error:
         error = conversation.error
@@ -148,24 +143,6 @@ def _json_or_text(text: str) -> Any:
     return text if found is None else found
 
 
-def _exchange(got: Answer) -> Any:
-    raw, _ = bodies.plain(got.body, got.header("content-encoding"))
-    return {"status": got.status, "headers": headers(got.headers), "body": body(raw)}
-
-
-def body(raw: bytes) -> Any:
-    """A body as JSON where it is JSON, else as text, else as base64; None where there is none."""
-    if not raw:
-        return None
-    found = bodies.json(raw)
-    if found is not None:
-        return found
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(raw).decode("ascii")}
-
-
 def _request(request: Value) -> Any:
     if not isinstance(request, dict) or "method" not in request or "url" not in request:
         return request
@@ -181,11 +158,6 @@ def _request(request: Value) -> Any:
     return shown
 
 
-def headers(pairs: Any) -> list[list[str]]:
-    """Headers as they may be shown."""
-    return [[key, HIDDEN if key.lower() in _HIDDEN else value] for key, value in pairs]
-
-
 def _delivered(pieces: Iterable[tuple[str, Value]]) -> Any:
     """What a process delivered: {exit, stdout, stderr}, each where it is known, and what it wrote into files."""
     found: dict[str, Any] = {}
@@ -196,7 +168,3 @@ def _delivered(pieces: Iterable[tuple[str, Value]]) -> Any:
         elif isinstance(value, bytes):
             streams.setdefault(channel, []).append(value)
     return {**found, **{channel: body(b"".join(read)) for channel, read in streams.items()}} or None
-
-
-def _with_parts(parts: list[Value], value: Value) -> Any:
-    return value if not parts else {"parts": parts, "value": value} if value is not None else {"parts": parts}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from lockstep.debugger import bodies, calls, messages
+from lockstep.debugger import answers, bodies, calls, messages
 from lockstep.debugger.folding import fold
 from lockstep.debugger.sides import Call, Side
 from lockstep.log.model import Status, Value
@@ -116,7 +116,7 @@ def _answer(call: Call, asked: Value, got: Answer) -> dict[str, Value]:
 def _grouped(pairs: Iterable[Any]) -> dict[str, Value]:
     """Headers by name; of one that comes more than once, all values."""
     found: dict[str, Value] = {}
-    for name, value in calls.headers(pairs):
+    for name, value in answers.headers(pairs):
         name = name.lower()
         before = found.get(name)
         if name in found:

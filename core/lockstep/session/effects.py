@@ -356,6 +356,12 @@ class ServedCall:
                 return followed[0], followed[1], again
         return hidden  # type: ignore[no-any-return]
 
+    @property
+    def given(self) -> bool:
+        """Whether what is handed out was never taken by this program, as an edited answer: it may close it early."""
+        recorded = self.recorded
+        return recorded is not None and recorded.ended and recorded.pieces[-1][1].name != ""
+
     def ready(self) -> None:
         pass
 

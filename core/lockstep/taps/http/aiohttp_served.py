@@ -122,6 +122,7 @@ class ServedExchange:
         self._recorded_whole = False
         self._same = 0  # bytes of it that were compared
         self._holding = False
+        self._due: Piece | None = None  # the end of a given answer, while there is more to read before it
         self._complete = False
         self._read_on = True  # whether the recorded program wanted more than it got
         self.body = SentBody(self._sent) if streamed else None
@@ -136,7 +137,8 @@ class ServedExchange:
         protocol.connection_made(_Transport(loop, protocol, peer))
         _acquire(connector, request, protocol)
         _open.add(self)
-        self._context.run(self._pull)
+        if not self._given:
+            self._context.run(self._pull)
         return Connection(connector, request.connection_key, protocol, loop)
 
     async def send(self, original: Original, request: ClientRequest, connection: Any) -> Any:
@@ -144,12 +146,22 @@ class ServedExchange:
         hand_back(self._call, request)
         token = INSIDE.set(self._call)
         try:
-            return await original(request, connection)
+            response = await original(request, connection)
         finally:
             INSIDE.reset(token)
+        if self._given:
+            # No recording says when it came: it is an answer to what was sent.
+            self._context.run(self._pull)
+        return response
+
+    @property
+    def _given(self) -> bool:
+        return bool(getattr(self._call, "given", False))
 
     def reading(self) -> None:
         """The program is about to wait for more. Diverges where the recorded one had stopped reading."""
+        if self._due is not None:
+            asyncio.get_running_loop().call_soon(self._pull, context=self._context)
         if not self._read_on:
             self._session.diverge(
                 Code.PAST_END, "the answer is read further than in the recording", call=self._call
@@ -165,7 +177,7 @@ class ServedExchange:
             return
         self._call.end("closed")
         session = self._session
-        pending = (self._holding or self._taking is not None) and not session.recording
+        pending = (self._holding or self._taking is not None) and not session.recording and not self._given
         if pending and not session.stopped and not session.interrupted and not _collecting():
             session.diverge(
                 Code.ORDER, "the program closes an answer that it read further in the recording", call=self._call
@@ -205,8 +217,11 @@ class ServedExchange:
         `asyncio.all_tasks()`, and the loop's end would cancel it."""
         try:
             while True:
-                piece = self._take()
+                piece, self._due = self._due or self._take(), None
                 if piece is None:
+                    return
+                if self._early(piece):
+                    self._due = piece
                     return
                 if not self._feed(piece):
                     break
@@ -215,6 +230,13 @@ class ServedExchange:
         except BaseException as error:
             self._fail(error)
         _open.discard(self)
+
+    def _early(self, piece: Piece) -> bool:
+        """Whether this breaks off an answer of which the program has not read all that came before: aiohttp would
+        throw that away."""
+        payload = self._protocol._payload if self._protocol is not None and self._given else None
+        broken = piece.status is Status.ERROR or (isinstance(piece.value, dict) and "lost" in piece.value)
+        return broken and payload is not None and bool(payload._buffer)
 
     def _take(self) -> Piece | None:
         """The next piece, None if it is to come: then `_pull` will be called again."""

@@ -1,0 +1,200 @@
+"""Edits of a fork: other answers in the place of recorded ones.
+
+    --set '7.1:status="lost"'             a place in what effect 7.1 answered
+    --set '7.1={"id": 7, "total": 450}'   all of it
+    --set '7=@answer.json'                the answer that closed step 7, from a file
+
+An outcome is edited in the shape in which `show --json` prints it (`outcomes`, `answers`, `rewording`), and reaches the
+program as the pieces that its client's tap serves (`wires`). Several edits of one effect add up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import answers, calls, listing, outcomes, paths, wires
+from lockstep.debugger.paths import Place
+from lockstep.errors import AddressError, Code, EditError
+from lockstep.log.model import Status, Value
+from lockstep.log.timeline import Effect, Timeline
+from lockstep.session.call import Piece
+from lockstep.taps.http.answer import answer
+
+type Given = Piece
+type Change = tuple[str, Value]
+
+_STEP = r"(?P<step>\d{1,9})(?:\.(?P<effect>\d{1,9}))?(?P<child>(?:/\d{1,9})*)"
+_SHORT = re.compile(rf":?{_STEP}(?=[:=]|$)", re.ASCII)
+_LONG = re.compile(rf"(?P<run>[^:]+):{_STEP}(?=[:=]|$)", re.ASCII)
+_EXCHANGES = ("model", "http")
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """One edit: of effect `address` (`7.1`, or `7` for what closed the step) the place `path`, "" for all of it.
+    `run`: the run and branch that it named, "" for those of the fork."""
+
+    address: str
+    path: str
+    value: Value
+    run: str = ""
+
+
+def parse(text: str, run: str = "") -> Edit:
+    """Reads `ADDR[:PATH]=JSON` or `ADDR[:PATH]=@FILE`. `run`: that of the fork, which ADDR may name.
+
+    Raises AddressError LS206, EditError LS211 (a path, the JSON, the file).
+    """
+    found, path, end = _target(text, run)
+    if text[end : end + 1] != "=":
+        raise EditError(
+            Code.BAD_EDIT,
+            f"not an edit: {text!r}: a value has to follow"
+            + (f", from {text[end:]!r} on" if text[end:] else "")
+            + ". One looks like 7.1:status='\"lost\"'",
+        )
+    return Edit(found.address, path, _value(text[end + 1 :], text[: end + 1]), found.run)
+
+
+def target(text: str, run: str = "") -> tuple[str, str]:
+    """`ADDR[:PATH]` alone, as the keys of `edits=` are: the effect and the path. Raises as `parse`."""
+    found, path, end = _target(text, run)
+    if end != len(text):
+        raise EditError(Code.BAD_EDIT, f"not an address and path: {text!r}, from {text[end:]!r} on")
+    return found.address, path
+
+
+class _Target(msgspec.Struct, frozen=True):
+    run: str
+    address: str
+
+
+def _target(text: str, run: str) -> tuple[_Target, str, int]:
+    head = f"{run}:" if run and text.startswith(f"{run}:") and _SHORT.match(text, len(run) + 1) else ""
+    match = _SHORT.match(text, len(head)) or _LONG.match(text)
+    if match is None:
+        raise AddressError(
+            Code.NO_ADDRESS, f"an edit begins with the address of an effect, as in 7.1:status='\"lost\"', not {text!r}"
+        )
+    if match["child"]:
+        raise EditError(
+            Code.UNEDITABLE, f"{match[0]} is inside another effect, which is answered as a whole: edit that one"
+        )
+    named = head[:-1] or (match["run"] if match.re is _LONG else "")
+    number = match["step"] if match["effect"] is None else f"{match['step']}.{match['effect']}"
+    end = match.end()
+    if text[end : end + 1] != ":":
+        return _Target(named, number), "", end
+    place, end = paths.read_from(text, end + 1)
+    return _Target(named, number), paths.shown(place), end
+
+
+def _value(text: str, head: str) -> Value:
+    if text.startswith("@"):
+        return _file(text[1:])
+    try:
+        return _decoded(text.encode())
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
+        quoted = msgspec.json.encode(text).decode() if text.isprintable() else '"…"'
+        raise EditError(
+            Code.BAD_EDIT,
+            f"not JSON: {text!r} ({problem}). A text stands in double quotes, and all of it in single ones for the"
+            f" shell: --set '{head}{quoted}'. Or put it into a file: {head}@FILE",
+        ) from None
+
+
+def _file(name: str) -> Value:
+    try:
+        data = Path(name).read_bytes()
+    except OSError as problem:
+        raise EditError(Code.BAD_EDIT, f"{name!r} cannot be read: {problem.strerror}") from None
+    try:
+        return _decoded(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _decoded(data: bytes) -> Value:
+    value: Value = msgspec.json.decode(data)
+    return value
+
+
+def find(timeline: Timeline, address: str) -> Effect:
+    """The effect at `7.1`, or the one that closed step `7`. Raises AddressError LS206."""
+    step, _, number = address.partition(".")
+    if number:
+        return timeline.effect(int(step), int(number))
+    found = timeline.step(int(step))
+    closing = listing.closing_effect(found) or (found.effects[0] if len(found.effects) == 1 else None)
+    if closing is None:
+        last = len(found.effects)
+        more = f"Its effects are {address}.1 to {address}.{last}" if last else "It has no effects"
+        raise AddressError(Code.NO_ADDRESS, f"step {address} ({found.kind}) is not the answer of a call. {more}")
+    return closing
+
+
+def pieces(timeline: Timeline, effect: Effect, path: str, value: Value) -> tuple[Given, ...]:
+    """What the program gets of an effect one place of which is edited ("" for all of it): parts, then the end.
+
+    Raises EditError LS211 (no path), LS212 (no such place), LS213 (this cannot be its answer).
+    """
+    return made(timeline, effect, ((path, value),))
+
+
+def made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tuple[Given, ...]:
+    """The same for several edits of one effect, in their order. Raises as `pieces`."""
+    read = [(paths.parse(path), value) for path, value in changes]
+    parts = list(timeline.parts(effect))
+    end = timeline.outcome(effect)
+    if effect.kind == calls.PROCESS:
+        raise EditError(Code.UNEDITABLE, "what a process delivers cannot be edited yet, only its recording be served")
+    if effect.kind in _EXCHANGES:
+        return _exchange(timeline.request(effect), parts, end, effect.status, read)
+    before = outcomes.shown(parts, end, effect.status)
+    after = before
+    for place, value in read:
+        after = _changed(after, place, value)
+    if after == before and effect.status is not None and _alike(after, before):
+        return _recorded(parts, end, effect.status)
+    return outcomes.pieces(after, parts, end, effect.status)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return repr(a) == repr(b)  # True and 1 are equal, and not the same
+
+
+def _changed(outcome: Any, place: Place, value: Value) -> Any:
+    try:
+        return paths.put(outcome, place, outcomes.to_json(value))
+    except paths.Missing:
+        # `diff` prints where in a call it is, too.
+        if place[0] not in ("answer", "error"):
+            raise
+        return paths.put(outcome, place[1:], outcomes.to_json(value))
+
+
+def _recorded(parts: Sequence[Value], end: Value, status: Status) -> tuple[Given, ...]:
+    return (*(Piece(part) for part in parts), Piece(end, status))
+
+
+def _exchange(
+    request: Value, parts: Sequence[Value], end: Value, status: Status | None, changes: Sequence[tuple[Place, Value]]
+) -> tuple[Given, ...]:
+    before = answers.state(answer(parts), end if status is Status.ERROR else None)
+    after = before
+    for place, value in changes:
+        if place[:1] == ("answer",):
+            place = place[1:]
+        after = answers.edited(after, place, value)
+    if after == before and status is not None:
+        return _recorded(parts, end, status)
+    client = wires.client(request, parts, before.error, status)
+    return wires.pieces(client, request, parts, before, after)
