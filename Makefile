@@ -1,12 +1,13 @@
 # Every target makes the environments it needs, and makes them again when what they are made from changes.
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
-.PHONY: help demo test test-main test-openai2 test-oldest check bench stress constraints clean
+.PHONY: help demo test test-main test-openai2 test-oldest check docs bench stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
 	@echo "make test    all tests: newest and oldest clients, both generations of the OpenAI SDK"
 	@echo "make check   style and types"
+	@echo "make docs    the adapters' conformance, into docs/conformance and the README"
 	@echo "make bench   measurements beside those of a peer, into docs/benchmarks.md"
 	@echo "make stress  the long version of the randomized tests"
 	@echo "make clean   remove what the others made"
@@ -34,6 +35,10 @@ check:
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+
+docs:
+	@.ci/environment main
+	.venv/bin/python docs/table.py $(ARGS)
 
 bench:
 	@.ci/environment main peer

@@ -157,7 +157,7 @@ def _said(says: Says, answer: str, told: tuple[str, ...]) -> Answer:
 
 
 def _wanted(call: Call, told: tuple[str, ...]) -> ToolCall:
-    return ToolCall(call.tool, {"argument": call.argument.replace("{last}", told[-1] if told else "nothing")})
+    return ToolCall(call.tool, {"argument": call.argument.replace("{last}", f"~{told[-1]}" if told else "nothing")})
 
 
 def _turns(body: object) -> int:

@@ -30,5 +30,5 @@ def check(stage: Stage) -> None:
     looked, paid = [[seen for seen in allowed.seen if seen.name == name] for name in ("look", "pay")]
     stage.expect(len(paid) == 1, f"allowed, pay was called {len(paid)} times")
     stage.expect(
-        [paid[0].argument] == [look.answer for look in looked], f"paid was {paid[0].argument}, not the new bill"
+        [paid[0].argument] == [f"~{look.answer}" for look in looked], f"paid was {paid[0].argument}, not the new bill"
     )
