@@ -2,7 +2,7 @@
 
     python docs/table.py [ADAPTER...]      (`make docs`)
 
-The reports are kept in docs/conformance, one for each adapter, and the table is made of them: an adapter whose framework
+The reports are kept in docs/conformance, one an adapter, and the table is made of them: an adapter whose framework
 is not installed here keeps the report that it has.
 """
 
