@@ -2,6 +2,7 @@
 
     with lockstep.record("refund") as session: ...      # or @lockstep.record("refund") on a function
     lockstep.replay("refund", target).identical
+    lockstep.fork("refund:7", target, edits={"7.1": {...}})     # run on from a step, with another answer
     lockstep.diff("refund", "refund-2").first           # what two runs did differently
     @lockstep.tool                                      # any function as an effect
     lockstep.mark(obj, effect="read")                   # what any tool may do to the outside
@@ -17,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockstep.debugger.diff import Diff, diff
-    from lockstep.errors import Divergence, LockstepError
-    from lockstep.inprocess import Replay, areplay, record, replay
+    from lockstep.errors import Divergence, LockstepError, Refused
+    from lockstep.inprocess import Replay, Run, afork, areplay, fork, record, replay
     from lockstep.tools import mark, step, tool
 
 __all__ = [
-    "Diff", "Divergence", "LockstepError", "Replay", "areplay", "diff", "mark", "record", "replay", "step", "tool",
+    "Diff", "Divergence", "LockstepError", "Refused", "Replay", "Run", "afork", "areplay", "diff", "fork", "mark",
+    "record", "replay", "step", "tool",
 ]  # fmt: skip
 
 _HOMES = {
@@ -30,7 +32,11 @@ _HOMES = {
     "Divergence": "errors",
     "LockstepError": "errors",
     "Replay": "inprocess",
+    "Refused": "errors",
+    "Run": "inprocess",
+    "afork": "inprocess",
     "areplay": "inprocess",
+    "fork": "inprocess",
     "diff": "debugger.diff",
     "mark": "tools",
     "record": "inprocess",

@@ -32,7 +32,7 @@ def start(boot: str) -> None:
     if ours is None or _settings is not None:
         return
     settings = Settings.read(ours)
-    if settings.mode not in ("record", "replay"):
+    if settings.mode not in ("record", "replay", "fork"):
         return
     _settings, inherit.here = settings, ours
     lane = settings.lane
@@ -45,7 +45,7 @@ def start(boot: str) -> None:
         _when_told()
     elif not lane:
         meeting.hello(settings.meeting, meeting.WITHIN, lane, sys.executable)
-    elif lane == meeting.FIRST and settings.mode == "replay" and settings.image < settings.images:
+    elif lane == meeting.FIRST and settings.mode != "record" and settings.image < settings.images:
         meeting.hello(settings.meeting, meeting.EARLIER, lane, sys.executable)
     else:
         _follow(settings, _lane(settings))
@@ -65,7 +65,7 @@ def told(lane: str | None) -> None:
         return
     settings.lane = ""
     meeting.hello(settings.meeting, meeting.WITHIN if lane == "" else meeting.CHILD, "", sys.executable)
-    if settings.mode == "replay":
+    if settings.mode != "record":
         os._exit(2)  # nothing of a replay may run for real
 
 
@@ -85,7 +85,7 @@ def _follow(settings: Settings, lane: str | None, *, at_exit: bool = True) -> No
     end it as Python exits."""
     global _followed
     if lane is None:
-        if settings.mode == "replay":
+        if settings.mode != "record":
             os._exit(2)
         meeting.hello(settings.meeting, meeting.CHILD, settings.lane, sys.executable)
         return
@@ -138,7 +138,7 @@ def _when_told() -> None:
         multiprocess.ends_with = ends_with
     except Exception as error:
         settings = _settings
-        if settings is not None and settings.mode == "replay":
+        if settings is not None and settings.mode != "record":
             os._exit(2)
         sys.stderr.write(f"lockstep: a process of multiprocessing is not recorded: {error!r}\n")
 

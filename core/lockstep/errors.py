@@ -13,6 +13,7 @@ A code is `LS` and three digits. The hundreds say whose fault it is:
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import msgspec
 
@@ -114,20 +115,41 @@ class Difference(msgspec.Struct, frozen=True):
     same_until: int | None = None
 
 
-class Divergence(BaseException):
-    """The replayed code asked something that the record does not answer.
+class Stop(BaseException):
+    """What a session stops the program with.
 
-    A `BaseException`, so that `except Exception` in the agent, a retry layer or a framework
-    cannot take it for a failure of the call. It is also latched in the session: a program that
-    hides it still ends with exit status 1.
+    A `BaseException`, so that `except Exception` in the agent, a retry layer or a framework cannot take it for a
+    failure of the call. It is also latched in the session: a program that hides it still ends with exit status 1.
     """
+
+
+class Divergence(Stop):
+    """The replayed code asked something that the record does not answer."""
 
     def __init__(self, difference: Difference) -> None:
         super().__init__(f"{difference.code} {difference.reason}")
         self.difference = difference
 
 
-class Cut(BaseException):
+class Refusal(Stop):
+    """A call past a fork point that may not run for real (LS301), and that nothing answers: an agent cannot take it
+    for the answer of a tool, and talk over it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{Code.REFUSED} {message}")
+        self.code = Code.REFUSED
+        self.message = message
+
+
+class Refused(LockstepError):
+    """A fork was stopped at a call that may not run for real (LS301). `run`: the branch."""
+
+    def __init__(self, message: str, run: Any) -> None:
+        super().__init__(Code.REFUSED, message)
+        self.run = run
+
+
+class Cut(Stop):
     """The end of an interrupted recording was reached: the replay stops the program here.
 
     Not a divergence. The recording was killed at this point, so nothing is known of what follows.

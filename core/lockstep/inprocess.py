@@ -9,18 +9,20 @@ import asyncio
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-from lockstep.errors import Code, Cut, Divergence, TargetError
+from lockstep.errors import Code, Refused, Stop, TargetError
 from lockstep.launch import offspring
+from lockstep.log.address import called
 from lockstep.log.model import Value
-from lockstep.session import current, snapshot
+from lockstep.session import current, rules, snapshot
+from lockstep.session.policy import Policy, Tail
 from lockstep.session.report import Coverage, Report
-from lockstep.session.session import UNKNOWN, Session, finish, start_recording, start_replay
+from lockstep.session.session import UNKNOWN, Session, finish, start_fork, start_recording, start_replay
 
 type Store = str | os.PathLike[str] | None
 
@@ -167,18 +169,136 @@ async def areplay(
     return _end(session, result, None)
 
 
-def _begin(run: str, target: object, store: Store, speed: float, deadline: float) -> Session:
+class Run(msgspec.Struct, frozen=True):
+    """A branch that a fork in process has made.
+
+    address   "refund@try-2"; `branch` its name
+    state     complete, failed, refused (a call may not run for real), diverged (the part served was not the recorded
+              one), or interrupted
+    result    what the target returned, None if it raised; `error` what it raised
+    live      calls past the cut that ran for real; `reused`, `served` and `edited`: that got an answer without
+    refused   what may not run, in words
+    unreached edits whose calls were not made
+    divergence  the first difference of the part served, as the command line shows it
+    """
+
+    address: str
+    branch: str
+    state: str
+    result: Any
+    error: BaseException | None
+    live: int
+    reused: int
+    served: int
+    edited: int
+    refused: tuple[str, ...]
+    unreached: tuple[str, ...]
+    divergence: str | None
+    report: Report
+
+
+def fork(
+    address: str, target: Callable[[], Any], *, edits: Mapping[str, Any] | None = None, live: Sequence[str] = (),
+    tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0,
+) -> Run:  # fmt: skip
+    """Runs `target` in this process: served up to a step of a recorded run, with edited answers where asked, and for
+    real from there. A coroutine function runs in an event loop of its own.
+
+    address  where it leaves: "refund:7", "refund@try-2:7.1"
+    edits    address, or address and path, in the run -> what its caller gets: {"7.1": {...}, "7.1:status": "lost"}
+    live     patterns of calls that may run for real, whatever they do
+    tail     what becomes of calls past the cut, see `session.policy.Policy`
+    branch   its name, "fork" by default; if it exists, `name-2`
+
+    Raises StoreError, AddressError, EditError and TargetError (LS402) where it cannot begin, and `Refused` (LS301, with
+    the branch as `.run`) where a call past the cut may not run.
+    """
+    if asyncio.iscoroutinefunction(target):
+        if _loop_runs():
+            raise TargetError(Code.BAD_TARGET, "an event loop is running here: await lockstep.afork instead")
+        coroutine = target
+
+        def target() -> Any:
+            return asyncio.run(coroutine())
+
+    session = _begin_fork(
+        address, target, edits or {}, Policy(tuple(live), tail, rules.here().effects), branch, store, deadline
+    )
+    try:
+        result = target()
+    except BaseException as error:
+        return _end_fork(session, None, error)
+    return _end_fork(session, result, None)
+
+
+async def afork(
+    address: str, target: Callable[[], Any], *, edits: Mapping[str, Any] | None = None, live: Sequence[str] = (),
+    tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0,
+) -> Run:  # fmt: skip
+    """As `fork`, under a running event loop: awaits what `target` returns."""
+    session = _begin_fork(
+        address, target, edits or {}, Policy(tuple(live), tail, rules.here().effects), branch, store, deadline
+    )
+    try:
+        result = target()
+        if hasattr(result, "__await__"):
+            result = await result
+    except BaseException as error:
+        return _end_fork(session, None, error)
+    return _end_fork(session, result, None)
+
+
+def _begin_fork(
+    address: str, target: object, edits: Mapping[str, Any], policy: Policy, branch: str, store: Store, deadline: float
+) -> Session:  # fmt: skip
+    from lockstep.debugger import fork as forks
+    from lockstep.log.store import locate
+
+    _callable(target)
+    path = locate(_path(store))
+    run, plan = forks.planned(path, address, forks.given(edits), policy, branch)
+    session = start_fork(path, run, plan, deadline=deadline)
+    offspring.begin(session)
+    return session
+
+
+def _end_fork(session: Session, result: Any, error: BaseException | None) -> Run:
+    stopped = isinstance(error, Stop) or session.stopped
+    if offspring.elsewhere(session, error):
+        raise SystemExit(0 if error is None else 1)
+    report = offspring.together(
+        session, finish(session, None, None if stopped else error, UNKNOWN if stopped else _data(result))
+    )
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        raise error
+    run = Run(
+        address=called(report.run, report.branch), branch=report.branch, state=report.state,
+        result=None if stopped else result, error=None if stopped else error, live=report.live,
+        reused=report.answers.get("reused", 0), served=report.answers.get("served", 0),
+        edited=report.answers.get("edited", 0), refused=report.refused, unreached=report.unreached,
+        divergence=_text(report) if report.difference is not None else None, report=report,
+    )  # fmt: skip
+    if run.state == "refused":
+        raise Refused(run.refused[0], run)
+    return run
+
+
+def _callable(target: object) -> None:
     if not callable(target):
         raise TargetError(Code.BAD_TARGET, f"the target is a {type(target).__name__}, not a callable without arguments")
     if current.session is not None:
-        raise TargetError(Code.BAD_TARGET, "a session is on already: a replay can't begin inside it")
-    session = start_replay(_path(store), run, speed, deadline)
+        raise TargetError(Code.BAD_TARGET, "a session is on already: another can't begin inside it")
+
+
+def _begin(run: str, target: object, store: Store, speed: float, deadline: float) -> Session:
+    _callable(target)
+    session = start_replay(_path(store), run, speed=speed, deadline=deadline)
     offspring.begin(session)
     return session
 
 
 def _end(session: Session, result: Any, error: BaseException | None) -> Replay:
-    stopped = isinstance(error, (Divergence, Cut)) or session.stopped
+    stopped = isinstance(error, Stop) or session.stopped
     if offspring.elsewhere(session, error):
         raise SystemExit(0 if error is None else 1)  # a child that came here on its parent's way
     report = finish(session, None, None if stopped else error, UNKNOWN if stopped else _data(result))

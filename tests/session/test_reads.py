@@ -62,6 +62,7 @@ class Noted:
     """A session that keeps the events it is given."""
 
     recording = True
+    resumes = False
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, Any]] = []

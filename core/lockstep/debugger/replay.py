@@ -14,8 +14,10 @@ from lockstep.debugger import ending, processes, words
 from lockstep.debugger.scrub import SCRUBBED
 from lockstep.errors import Code, Difference, LockstepError, TargetError
 from lockstep.launch.outcome import Outcome, coverage
+from lockstep.log import address as addresses
 from lockstep.log.model import Value
 from lockstep.log.store import RunReader, open_store
+from lockstep.log.timeline import branch_of
 from lockstep.session.report import Coverage
 
 SUPERVISOR = "launch"  # the lane of what only the supervisor sees
@@ -100,12 +102,9 @@ def replay(
     Raises StoreError, LS302 where that trust is needed, and TargetError (LS401 to LS403, LS405) where nothing could be
     run; KeyboardInterrupt where a signal ended the command early.
     """
-    opened = open_store(store)
-    try:
-        reader = opened.run(run)
+    with open_store(store) as opened:
+        reader = branch_of(opened, run)
         told = recipe(reader)
-    finally:
-        opened.close()
     words_ = tuple(command) or told.command
     if not words_:
         raise TargetError(
@@ -119,9 +118,10 @@ def replay(
         )
     if reader.info.origin and not command and not trust:
         raise untrusted(run, reader.info.origin, words_)
-    with _in_directory("" if command else told.cwd):
+    with directory("" if command else told.cwd):
         outcome = launch.run(
-            tuple(command) or _revealed(store, reader.meta, told.command), "replay", store, run, speed=speed,
+            tuple(command) or revealed(store, reader.meta, told.command), "replay", store, reader.info.name,
+            branch=reader.branch, speed=speed,
             hash_seed=told.hash_seed or None, images=told.image, foreign=told.foreign, stdout=stdout, stderr=stderr,
             isolate=isolate, debug=debug,
         )  # fmt: skip
@@ -132,7 +132,7 @@ def replay(
     if outcome.fault:
         raise TargetError(Code.BAD_TARGET, f"the replay could not begin: {outcome.fault.splitlines()[-1]}")
     with open_store(store) as opened:
-        return _judge(opened.run(run), words_, told, outcome)
+        return _judge(branch_of(opened, run), words_, told, outcome)
 
 
 def untrusted(run: str, origin: str, command: Sequence[str]) -> LockstepError:
@@ -171,7 +171,7 @@ def _judge(reader: RunReader, command: tuple[str, ...], told: Recipe, outcome: O
         difference = processes.missing(processes.recorded(reader), outcome.processes)
     covered = coverage(outcome)
     return Replayed(
-        run=reader.info.name,
+        run=addresses.called(reader.info.name, reader.branch),
         identical=difference is None and report is not None and report.identical and not words.uncovered(covered),
         cut=report is not None and report.cut,
         difference=difference,
@@ -189,7 +189,7 @@ def _judge(reader: RunReader, command: tuple[str, ...], told: Recipe, outcome: O
     )
 
 
-def _revealed(store: str, meta: Value, command: tuple[str, ...]) -> tuple[str, ...]:
+def revealed(store: str, meta: Value, command: tuple[str, ...]) -> tuple[str, ...]:
     """The recorded command with its secrets, as far as they are known here."""
     from lockstep.session.session import replayed  # a whole session, of which nothing else is needed here
 
@@ -198,7 +198,7 @@ def _revealed(store: str, meta: Value, command: tuple[str, ...]) -> tuple[str, .
 
 
 @contextmanager
-def _in_directory(path: str) -> Iterator[None]:
+def directory(path: str) -> Iterator[None]:
     """Works in a directory for the length of a block; "" stays."""
     before = os.getcwd()
     try:

@@ -18,6 +18,8 @@ def run(
     store: str,
     name: str = "",
     *,
+    branch: str = "",
+    plan: bytes = b"",
     speed: float = 0.0,
     hash_seed: str | None = None,
     images: int = 0,
@@ -29,9 +31,11 @@ def run(
 ) -> Outcome:
     """Runs the command to its end, recorded or replayed, and says how it went.
 
-    mode          "record" or "replay"
+    mode          "record", "replay" or "fork"
     store         absolute path of the store
     name          of the run; "" (recording): named after the script
+    branch        replay: which one; fork: the one that it leaves
+    plan          fork: a `session.tail.Plan`, encoded
     speed         replay: pace of streams and waits, 0 at once, 1 as recorded
     hash_seed     replay: the recorded PYTHONHASHSEED
     images        replay: the recorded number of programs before the recorded one, see `bootstrap`
@@ -45,10 +49,12 @@ def run(
     """
     place = meeting.make()
     try:
+        if plan:
+            meeting.put(place, "plan", plan)
         meeting.put(place, "command", b"\0".join(os.fsencode(word) for word in command))
         environment = child.environment(
-            mode=mode, meeting=place, run=name, store=store, speed=speed, hash_seed=hash_seed, images=images,
-            foreign=foreign, debug=debug,
+            mode=mode, meeting=place, run=name, store=store, branch=branch, speed=speed, hash_seed=hash_seed,
+            images=images, foreign=foreign, debug=debug,
         )  # fmt: skip
         try:
             with child.fixed_addresses():

@@ -73,7 +73,7 @@ class Followed:
             try:
                 self._not_begun(error)
             finally:
-                if self.settings.mode == "replay":
+                if self.settings.mode != "record":
                     _exit(2)  # whatever else is broken here: a replay never runs for real
             return True
         if session is None:
@@ -91,7 +91,7 @@ class Followed:
         if session is None:
             return
         session.meeting = self.settings.meeting
-        if self.settings.mode == "replay":
+        if self.settings.mode != "record":
             session.on_stop = self.stopped
             vars(session).update(wanted=self._wanted, want=partial(meeting.want, self.settings.meeting))
             if session.stopped:
@@ -126,19 +126,27 @@ class Followed:
 
     def _start_session(self, name: str) -> Session | None:
         from lockstep.log import seal
+        from lockstep.log.address import called
         from lockstep.session import session as sessions
 
         settings = self.settings
         if settings.ours is not None:
             seal.hide(settings.ours.values)
         session: Session | None
-        if settings.mode == "replay":
+        if settings.mode == "fork" and self.first:
+            from lockstep.session import tail
+
+            plan = tail.decode(meeting.read(settings.meeting, "plan"))
+            session = sessions.start_fork(settings.store, settings.run, plan, self._went_live)
+        elif settings.mode != "record":
             if self.first:
-                session = sessions.start_replay(settings.store, settings.run, speed=settings.speed)
+                run = called(settings.run, settings.branch)
+                session = sessions.start_replay(settings.store, run, speed=settings.speed)
             else:
                 session = sessions.join_replay(
-                    settings.store, settings.run, settings.lane, speed=settings.speed, image=settings.image
-                )
+                    settings.store, settings.run, settings.lane, settings.branch, speed=settings.speed,
+                    image=settings.image,
+                )  # fmt: skip
         elif self.first:
             self._supersede()
             session = sessions.start_recording(settings.store, settings.run or name, self._meta())
@@ -148,10 +156,18 @@ class Followed:
             return session
         else:
             run = meeting.read(settings.meeting, "run").decode()
-            session = sessions.join_recording(settings.store, run, settings.lane, settings.image)
+            session = sessions.join_recording(settings.store, run, settings.lane, settings.image, settings.branch)
         if self.first and session is not None:
             meeting.put(settings.meeting, "run", session.run.encode())
         return session
+
+    def _went_live(self, branch: str) -> None:
+        """A fork has served its part: it, and the processes that it starts from now on, record the branch."""
+        settings = self.settings
+        settings.mode, settings.branch = "record", branch
+        if settings.ours is not None:
+            settings.ours.set("LOCKSTEP_MODE", "record")
+            settings.ours.set("LOCKSTEP_BRANCH", branch)
 
     def _family(self) -> list[int]:
         """The processes of this run that are recorded or replayed."""
@@ -186,7 +202,7 @@ class Followed:
             return
         state = meeting.RECORDED
         if session is None:  # in a replay: what it is about to become was followed, and this was not
-            self._earlier = settings.mode == "replay"
+            self._earlier = settings.mode != "record"
             state = meeting.EARLIER if self._earlier else meeting.CHILD
         if settings.meeting:
             if state == meeting.RECORDED:
@@ -394,7 +410,8 @@ class Followed:
             board = session.board() if len(session.processes) > 1 else None
             if board is not None:
                 board.stop()
-        _start_thread(self._watch, ((GRACE if self.first else GRACE_OF_CHILD) if ours else 0.0,))
+        cut = session is not None and _is_cut(session)
+        _start_thread(self._watch, (0.0 if cut else GRACE if self.first else GRACE_OF_CHILD,))
 
     def _watch(self, grace: float) -> None:
         _sleep(grace)
@@ -445,6 +462,14 @@ def _difference(session: Session) -> Difference | None:
     return latched.difference if isinstance(latched, Divergence) else None
 
 
+def _is_cut(session: Session) -> bool:
+    """Whether it stopped for no fault of the program: at the end of an interrupted recording, or for another
+    process."""
+    from lockstep.errors import Cut
+
+    return isinstance(session.latched(), Cut)
+
+
 def _deadly(number: int) -> bool:
     """Whether that signal ends this process: nobody handles it, and ending is what it does."""
     import signal
@@ -460,19 +485,19 @@ def _deadly(number: int) -> bool:
 
 def _quiet() -> None:
     """Keeps tracebacks of what the session raised off the program's stderr: the report says it better."""
-    from lockstep.errors import Cut, Divergence
+    from lockstep.errors import Stop
 
     shown = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        if not issubclass(kind, (Cut, Divergence)):
+        if not issubclass(kind, Stop):
             shown(kind, error, trace)
 
     sys.excepthook = hook
     shown_anywhere = sys.unraisablehook
 
     def unraisable_hook(args: Any) -> None:
-        if not issubclass(args.exc_type, (Cut, Divergence)):
+        if not issubclass(args.exc_type, Stop):
             shown_anywhere(args)
 
     sys.unraisablehook = unraisable_hook
@@ -482,7 +507,7 @@ def _quiet() -> None:
     shown_in_thread = threading.excepthook
 
     def thread_hook(args: Any) -> None:
-        if not issubclass(args.exc_type, (Cut, Divergence)):
+        if not issubclass(args.exc_type, Stop):
             shown_in_thread(args)
 
     threading.excepthook = thread_hook

@@ -8,6 +8,7 @@
     board       memory that the followed processes share, see `session.board`
     superseded  the run of an image that gave way to the next one, see `launch.followed`
     trouble     why the first process could not be recorded or replayed, as "code message"
+    plan        of a fork, see `session.tail`
     command     the command as given, NUL between its words
 
 Imported in every process of the command before the program starts: needs nothing but `os`.

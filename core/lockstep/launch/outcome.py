@@ -74,7 +74,7 @@ def late(outcome: Outcome) -> tuple[Coverage, ...]:
 def read(place: str, command: Sequence[str], mode: str, ended: Ended) -> Outcome:
     """Collects what the command's processes left in their meeting place. In a replay each one's verdict counts, so
     those that outlive the first are waited for."""
-    if mode == "replay":
+    if mode != "record":
         wait(place)
     heard = meeting.heard(place)
     trouble = meeting.read(place, "trouble").decode("utf-8", "replace")

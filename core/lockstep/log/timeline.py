@@ -249,6 +249,15 @@ def resolve(store: Store, text: str) -> Place:
     return Place(address, timeline, step, timeline.effect(address.step, address.effect, address.child))
 
 
+def branch_of(store: Store, text: str) -> RunReader:
+    """What `RUN` or `RUN@BRANCH` names. Raises AddressError LS205, LS206."""
+    address = addresses.parse(text)
+    run, thread = addresses.split(address, store.has_run)
+    if thread or address.step is not None:
+        raise AddressError(Code.NO_ADDRESS, f"a whole run or branch is meant here, as {run}, and not {text}")
+    return store.run(run, address.branch)
+
+
 def _stream(reader: RunReader, thread: str) -> StreamInfo:
     if not thread:
         if reader.streams:

@@ -71,7 +71,7 @@ def served(recorded: Recorded, body: Callable[[int], Value]) -> bytes:
     return handed.digest()
 
 
-class _Within:
+class Within:
     """Sets whose code is running for the length of a block."""
 
     __slots__ = ("_token", "_value")
@@ -108,11 +108,11 @@ class Ignored:
     async def aready(self) -> None:
         pass
 
-    def inside(self) -> _Within:
-        return _Within(True)
+    def inside(self) -> Within:
+        return Within(True)
 
-    def program(self) -> _Within:
-        return _Within(True)
+    def program(self) -> Within:
+        return Within(True)
 
     def part(self, value: Value) -> None:
         pass
@@ -208,14 +208,14 @@ class LiveCall:
         suspension, whatever the client does."""
         self._serial = -1
 
-    def inside(self) -> _Within:
+    def inside(self) -> Within:
         if self._serial >= 0:
             ticks = here()
             self._serial = ticks.serial if ticks is not None else 0
-        return _Within(self)
+        return Within(self)
 
-    def program(self) -> _Within:
-        return _Within(self._parent)
+    def program(self) -> Within:
+        return Within(self._parent)
 
     def part(self, value: Value, channel: str = "", lane: Lane | None = None) -> None:
         """`channel` names one of several streams of the outcome; `lane` the strand that took this piece of it, where
@@ -236,7 +236,19 @@ class LiveCall:
             self._handed.add(value)
         return event if value is event.body else replace(event, body=value)
 
-    def end(self, status: str, value: Any = None, lane: Lane | None = None) -> None:
+    def goes_on(self, name: str, pos: int, handed: Handed | None) -> None:
+        """It was asked in the served part of a fork: what follows belongs to that. `handed`: what to count it in."""
+        self.name, self.pos, self._handed = name, pos, handed
+
+    def given(self, piece: Piece, how: str) -> None:
+        """The program got this without the call being made. `how`: edited, served or reused."""
+        if piece.status is None:
+            self.part(piece.value)
+        else:
+            self.end(piece.status, piece.value, how=how)
+
+    def end(self, status: str, value: Any = None, lane: Lane | None = None, how: str = "") -> None:
+        """`how`: as in `given`; the value is then what stands in the record."""
         if self._ended or not self.pos:
             return
         self._ended = True
@@ -244,12 +256,12 @@ class LiveCall:
         pos, tick = session.position(), self._tick() if lane is None else -1
         try:
             body: Value = value
-            if status == Status.ERROR:
+            if status == Status.ERROR and not how:
                 body = exceptions.encode(value)
             elif status == Status.CANCELLED:
                 body = exceptions.scope_message(value)
             name = (lane or self.lane).name
-            session.emit(Kind.END, name, pos, status, "", self.pos, tick, body=body, finish=self._over)
+            session.emit(Kind.END, name, pos, status, how, self.pos, tick, body=body, finish=self._over)
         except Exception as error:
             session.fault(f"end of {self._kind} {self.name}", error)
 
@@ -368,11 +380,11 @@ class ServedCall:
     async def aready(self) -> None:
         pass
 
-    def inside(self) -> _Within:
-        return _Within(None)
+    def inside(self) -> Within:
+        return Within(None)
 
-    def program(self) -> _Within:
-        return _Within(None)
+    def program(self) -> Within:
+        return Within(None)
 
     def part(self, value: Value) -> None:
         pass

@@ -49,6 +49,7 @@ class Gate:
         self._asleep: set[str] = set()  # strands whose loop has nothing to run, and was not woken since
         self._own: dict[str, tuple[list[Slot], int]] = {}  # strand -> its slots, how many of the first are done
         self.on_wait: Callable[[], None] | None = None  # told whenever a strand has to wait
+        self.on_end: Callable[[], None] | None = None  # told once, when the last slot has happened
         self.claims: dict[str, Claims] = {}  # strand -> its turns with the locks
         self._ending: list[Any] = []
         self._resting: list[Any] = []
@@ -73,6 +74,7 @@ class Gate:
         self.reached(slot.strand, slot.index)
         with self._lock:
             self._perform(slot)
+        self._ended()
 
     def reached(self, strand: str, place: int) -> None:
         """The strand has come to this place; see `Claims.settle`."""
@@ -101,6 +103,7 @@ class Gate:
                 if slot.event.kind is kind and not self._done[slot.index]:
                     self._perform(slot)
             self._wake_loops()  # also the one whose own place comes first now
+        self._ended()
 
     def wait(self, slot: Slot, perform: bool = True) -> None:
         """Blocks this thread until the slot's turn, then performs it (or leaves that to the caller).
@@ -112,13 +115,17 @@ class Gate:
                 if self.stopped:
                     raise Stopped
                 head = self.head()
-                if head is None or head.index >= slot.index or head.strand == slot.strand:
+                due = head is None or head.index >= slot.index or head.strand == slot.strand
+                if due:
                     if perform:
                         self._perform(slot)
-                    return
-                sleeper = _allocate()
-                sleeper.acquire()
-                self._waiting[slot.strand] = (slot.index, sleeper)
+                else:
+                    sleeper = _allocate()
+                    sleeper.acquire()
+                    self._waiting[slot.strand] = (slot.index, sleeper)
+            if due:
+                self._ended()
+                return
             if self.on_wait is not None:
                 self.on_wait()
             sleeper.acquire()
@@ -196,6 +203,12 @@ class Gate:
             delay = self.due(slot)
             if delay > 0:
                 _sleep(delay)
+
+    def _ended(self) -> None:
+        # Not under the lock: whoever is told begins to record.
+        if self.on_end is not None and self._head >= len(self._slots):
+            told, self.on_end = self.on_end, None
+            told()
 
     def _perform(self, slot: Slot) -> None:
         self.progress += 1

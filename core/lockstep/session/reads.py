@@ -260,6 +260,29 @@ class _Served:
         return now - self._ended
 
 
+class _Resumed(_Recorded):
+    """Of a fork: first what its parent had read up to the cut; then, until it goes live, what the parent had read
+    beyond, and at last the real thing. What lies beyond the cut is the branch's own."""
+
+    __slots__ = ("_beyond", "_served")
+
+    def __init__(self, lane: Lane, name: str, counted: bool, served: Iterator[int], beyond: Iterator[int]) -> None:
+        super().__init__(lane, name, counted)
+        self._served = served
+        self._beyond = beyond
+
+    def next(self, real: Callable[[], int]) -> int:
+        value = next(self._served, None)
+        if value is not None:
+            self._first += 1
+            return value
+        session = self.lane.session
+        if not session.recording and (value := next(self._beyond, None)) is not None:
+            beyond = value
+            return super().next(lambda: beyond)
+        return super().next(lambda: real() + session.clock_ahead(self.name))
+
+
 class _Drawn:
     """Counts draws that are derived from the seed."""
 
@@ -296,7 +319,10 @@ def open_stream(lane: Lane, source: str, counted: bool = True) -> Stream:
     """Begins a stored source of the lane."""
     session = lane.session
     stream: Stream
-    if session.recording:
+    if session.resumes:
+        served = itertools.chain.from_iterable(_chunks(session.tape, lane.name, source))
+        stream = _Resumed(lane, source, counted, served, _beyond(session, lane.name, source))
+    elif session.recording:
         stream = _Recorded(lane, source, counted)
     else:
         stream = _Served(lane, source, counted, _chunks(session.tape, lane.name, source))
@@ -316,6 +342,11 @@ def _chunks(tape: Any, lane: str, source: str) -> Iterator[list[int]]:
             from lockstep.errors import Code, StoreError
 
             raise StoreError(Code.DAMAGED, f"the recorded reads of {source} in lane {lane}: {error}") from None
+
+
+def _beyond(session: Any, lane: str, source: str) -> Iterator[int]:
+    for values in _chunks(session.later, lane, source):
+        yield from values
 
 
 def _past_end(stream: _Served, real: Callable[[], int]) -> int:

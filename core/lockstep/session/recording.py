@@ -34,13 +34,17 @@ class Recording(Session):
     def __init__(
         self, run: str, process: str, seed: bytes, writer: Writer, secrets: Secrets | None = None
     ) -> None:  # fmt: skip
+        self.prepare(writer)
+        Session.__init__(self, run, process, seed, secrets)
+        writer.collect = self._reads
+
+    def prepare(self, writer: Writer) -> None:
+        """What a recording has beside a session."""
         self.writer = writer
         self.facts: dict[str, Value] = {}  # what a replay must know before the program runs
         self._outlets: dict[str, Outlet] = {}
         self._texts: dict[tuple[str, str, bool], Pieces] = {}
         self._digest = b""
-        super().__init__(run, process, seed, secrets)
-        writer.collect = self._reads
 
     def emit(
         self, kind: Kind, lane: str, pos: int, what: str = "", name: str = "", of: int = 0, tick: int = -1,
@@ -75,7 +79,7 @@ class Recording(Session):
         return found
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
-        lane = super().new_lane(name, parent, strand)
+        lane = Session.new_lane(self, name, parent, strand)
         above = parent.name if parent is not None else ""
         self.emit(Kind.LANE, above, self.position(), what=lane.strand.name, name=name)
         return lane
@@ -198,7 +202,15 @@ class Recording(Session):
             self.fault("end of the run", fault)  # it has no end of its own then, and is kept as far as it came
         if not self.writer.close(30.0, len(self.faults)):
             self.fault("store", TimeoutError("the last events were not acknowledged within 30 s"))
-        return self._report("record", self._digest, exit)
+        return self._report("record", self._digest, exit, **self.told_more())
+
+    def state(self, failed: bool) -> str:
+        """How the run ended, as its FINISH says it."""
+        return "failed" if failed else "complete"
+
+    def told_more(self) -> dict[str, Any]:
+        """What the report says beside."""
+        return {}
 
     def _end(self, exit: int | None, error: BaseException | None, result: Value) -> None:
         for lane in list(self.lanes.values()):
@@ -208,7 +220,7 @@ class Recording(Session):
             "site": sites.of_exception(error) if error is not None else "",
             "open": [*sorted(self.still_open())],
         }
-        what = "failed" if error is not None or exit not in (0, None) else "complete"
+        what = self.state(error is not None or exit not in (0, None))
         self.emit(Kind.FINISH, self.root.name, self.position(), what, body=body, finish=self._finished)
 
     def _finished(self, event: Event) -> Event:

@@ -61,12 +61,12 @@ class Replaying(Session):
         self._missed: set[int] = set()  # slots that a loop has waited for in vain
         self._unknown: Difference | None = None  # the first strand or task that the recording does not have
         self.wakes: dict[int, Callable[[Any], None]] = {}  # slot -> lets a callback from another thread run
-        super().__init__(run, process, seed, secrets)
+        Session.__init__(self, run, process, seed, secrets)
         self.gate.claims = claims.of(self, tape.turns)
         self.gate.on_wait = self.standstill.check
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
-        lane = super().new_lane(name, parent, strand)
+        lane = Session.new_lane(self, name, parent, strand)
         lane.state = self.tape.lane(name)
         if self._unknown is None and name not in self.tape.strands and not self.interrupted:
             self._unknown = findings.begun(self.tape, name, sites.site(2))
@@ -379,7 +379,7 @@ class Replaying(Session):
         return True
 
     def strand_ended(self, strand: Lane) -> None:
-        super().strand_ended(strand)
+        Session.strand_ended(self, strand)
         self.gate.reached(strand.name, claims.END)
         # A thread that is over makes no more calls: what is left of its lane was never asked.
         if not self.stopped and not self.interrupted and current.session is self:

@@ -36,6 +36,11 @@ class Report(msgspec.Struct, frozen=True):
     process    the lane that the process ran as; of several together, the first one's
     when       when the difference was found, on the system's monotonic clock in ns: tells which was first
     stopped    replay: stopped since another process of the run was not the recorded one
+    state      fork: complete, failed, refused (a call was) or diverged (the part served was not the recorded one)
+    branch     fork: its name
+    live       fork: calls past the cut that ran for real; `answers`: by how they were answered, those that did not
+    refused    fork: what may not run, in words
+    unreached  fork: addresses of edited effects whose calls were not made
     """
 
     mode: str
@@ -56,6 +61,12 @@ class Report(msgspec.Struct, frozen=True):
     process: str = "main"
     when: int = 0
     stopped: bool = False
+    state: str = ""
+    branch: str = ""
+    live: int = 0
+    answers: dict[str, int] = msgspec.field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
 
     @property
     def uncovered(self) -> tuple[Coverage, ...]:

@@ -233,6 +233,14 @@ class Secrets:
         self._suffix = f"-{zlib.crc32(process.encode()):08x}"
         return self
 
+    def goes_live(self, vault: Vault, branch: str) -> None:
+        """Of a fork that has served its part: what it finds from now on is kept, and numbered as the branch's own."""
+        with self._lock:
+            self._replay = False
+            self._stored = set(self._recorded)
+            self._suffix += f"-{zlib.crc32(branch.encode()):08x}"
+            self.vault = vault
+
     def other(self, hidden: Value) -> bool:
         """Replay: whether something in this stands for another value than the recorded one."""
         found: list[bool] = []

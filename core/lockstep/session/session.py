@@ -6,29 +6,33 @@ A run's first process begins it (`start_recording`, `start_replay`); a Python pr
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lockstep.errors import Code, StoreError
+from lockstep.log.address import MAIN
 from lockstep.log.model import Kind, Value
 from lockstep.log.names import Rules
 from lockstep.log.store import Appender, RunReader
 from lockstep.log.vault import Vault, is_id, new_id
 from lockstep.session import current, forks, rules, ticks
+from lockstep.session.forking import Forking
 from lockstep.session.recording import Recording
 from lockstep.session.replaying import Replaying
 from lockstep.session.report import Report
 from lockstep.session.secrets import Secrets
 from lockstep.session.surface import UNKNOWN, Session
+from lockstep.session.tail import Plan, split
 from lockstep.session.tape import Tape
 from lockstep.session.writer import Late, Writer
 
 __all__ = [
-    "UNKNOWN", "Recording", "Replaying", "Session", "finish", "fork", "join_recording", "join_replay",
-    "start_recording", "start_replay",
+    "UNKNOWN", "Forking", "Plan", "Recording", "Replaying", "Session", "finish", "fork", "join_recording",
+    "join_replay", "start_fork", "start_recording", "start_replay",
 ]  # fmt: skip
 
 _urandom = os.urandom
@@ -67,8 +71,8 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
     return session
 
 
-def join_recording(store_path: str, run: str, process: str, image: int = 0) -> Recording:
-    """Begins to record this process as lane `process` of a run that another process began.
+def join_recording(store_path: str, run: str, process: str, image: int = 0, branch: str = MAIN) -> Recording:
+    """Begins to record this process as lane `process` of a branch that another process writes.
 
     image: how many programs the process was before this one. Raises StoreError (LS201 to LS205).
     """
@@ -82,27 +86,29 @@ def join_recording(store_path: str, run: str, process: str, image: int = 0) -> R
     secrets = Secrets(rules=_rules(meta.get("rules")), vault=vault, process=process)
     secrets.know_environment(os.environ)
     secrets.know(vault.read()[0])
-    session = _recording(store_path, run, process, bytes(meta["seed"]), secrets, _late(store_path, run, process))
-    session.effect_rules = rules.recorded(meta.get("rules"))
+    late = _late(store_path, run, process, branch)
+    session = _recording(store_path, run, process, bytes(meta["seed"]), secrets, late)
+    session.effect_rules, session.branch = rules.recorded(meta.get("rules")), branch
     argv = secrets.command(list(sys.argv))
     current.session = session
     _begin(session, secrets.hide(taps.start(session)), argv, image)
     return session
 
 
-def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline: float = 30.0) -> Replaying:
-    """Begins to replay run `name` in this process.
+def start_replay(store_path: str | None, name: str, *, speed: float = 0.0, deadline: float = 30.0) -> Replaying:
+    """Begins to replay a run, or a branch of it ("refund@try-2"), in this process.
 
     speed     0 serves at once, 1 as recorded, 10 ten times faster
     deadline  seconds without any progress after which strands that wait for each other are told so
 
-    Raises StoreError (LS201 to LS205).
+    Raises StoreError (LS201 to LS205), AddressError LS206.
     """
     from lockstep.log.store import open_store
+    from lockstep.log.timeline import branch_of
 
     forks.install()
     store = open_store(store_path)
-    reader = store.run(name)
+    reader = branch_of(store, name)
     if _stream(reader, ROOT) is None:
         raise StoreError(Code.NO_RUN, f"run {name} has no recorded process")
     session = _replaying(reader, ROOT, store.path, speed, deadline, *replayed(store.path, reader.meta))
@@ -111,7 +117,14 @@ def start_replay(store_path: str | None, name: str, speed: float = 0.0, deadline
 
 
 def join_replay(
-    store_path: str, run: str, process: str, *, speed: float = 0.0, deadline: float = 30.0, image: int = 0
+    store_path: str,
+    run: str,
+    process: str,
+    branch: str = MAIN,
+    *,
+    speed: float = 0.0,
+    deadline: float = 30.0,
+    image: int = 0,
 ) -> Replaying | None:
     """Begins to replay lane `process` of a run in this process; None if that began with a later program than this
     one (`image`). What the recording does not have diverges, or is cut where its beginning is all there is.
@@ -122,7 +135,7 @@ def join_replay(
 
     forks.install()
     store = open_store(store_path)
-    reader = store.run(run)
+    reader = store.run(run, branch)
     secrets, wrong = replayed(store.path, reader.meta, process)
     session = _replaying(reader, process, store.path, speed, deadline, secrets, wrong)
     if image < _started(session).get("image", 0):
@@ -144,8 +157,9 @@ def fork(before: Session, process: str) -> Session | None:
     ticks.set_here(None)
     secrets = before.secrets.forked(process)
     if isinstance(before, Recording):
-        late = _late(before.store, before.run, process)
+        late = _late(before.store, before.run, process, before.branch)
         recording = _recording(before.store, before.run, process, before.seed, secrets, late)
+        recording.branch = before.branch
         recording.took_over(before)
         recording.effect_rules = before.effect_rules
         current.session = recording
@@ -153,7 +167,7 @@ def fork(before: Session, process: str) -> Session | None:
         _begin(recording, before.facts, secrets.command(list(sys.argv)))
         return recording
     assert isinstance(before, Replaying)
-    reader = open_store(before.store).run(before.run)
+    reader = open_store(before.store).run(before.run, before.branch)
     session = _replaying(reader, process, before.store, before.gate.speed, before.standstill.deadline, secrets)
     if _started(session).get("image", 0):
         session.stopped = True
@@ -165,6 +179,66 @@ def fork(before: Session, process: str) -> Session | None:
     taps.forked(session)
     if before.stopped:
         session.leave()  # the fork itself was the difference, or came after it
+    return session
+
+
+def start_fork(
+    store_path: str, run: str, plan: Plan, went_live: Callable[[str], None] | None = None, deadline: float = 30.0
+) -> Forking:
+    """Begins a fork in this process: serves what the plan's parent has up to the cut, then records the branch, which
+    exists already.
+
+    went_live  told when it does, before the program goes on
+
+    Raises StoreError (LS201 to LS205).
+    """
+    from lockstep import taps
+    from lockstep.log.store import open_store
+
+    forks.install()
+    store = open_store(store_path)
+    reader = store.run(run, plan.parent)
+    number = _stream(reader, ROOT)
+    if number is None:
+        raise StoreError(Code.NO_RUN, f"run {run} has no recorded process")
+    meta: Any = reader.meta
+    secrets, wrong = replayed(store.path, meta)
+    reading: Any = _thread.RLock()
+
+    def body(seq: int) -> Value:
+        with reading:
+            return reader.body(number, seq)
+
+    def field(seq: int, name: str) -> Value:
+        with reading:
+            return reader.field(number, seq, name)
+
+    served, beyond = split(reader.heads(number), plan.upto)
+    session: Forking | None = None
+
+    def fault(where: str, error: BaseException) -> None:
+        if session is not None:
+            session.fault(where, error)
+
+    writer = Writer(store.stream(run, ROOT, branch=plan.branch), fault)
+    session = Forking(
+        reader.info.name, ROOT, bytes(meta["seed"]), Tape(served, body, field, plan.upto),
+        lambda: Tape(beyond, body, field), plan, writer, secrets, deadline,
+    )  # fmt: skip
+    session.reading = reading
+    session.store, session.branch, session.went_live = store.path, plan.parent, went_live
+    session.vault = Vault(store.path, str(meta.get("vault")))
+    session.processes = frozenset(stream.process for stream in reader.streams) - {SUPERVISOR}
+    argv = _started(session).get("argv")
+    if isinstance(argv, list):
+        secrets.follow_command(argv, list(sys.argv))
+    if wrong:
+        session.note("vault", wrong)
+    current.session = session
+    session.standstill.start()
+    facts = secrets.reveal(_started(session).get("facts"))
+    taps.start(session, facts if isinstance(facts, dict) else {})
+    session.begin()
     return session
 
 
@@ -216,10 +290,10 @@ def _recording(
     return session
 
 
-def _late(store_path: str, run: str, process: str) -> Late:
+def _late(store_path: str, run: str, process: str, branch: str) -> Late:
     from lockstep.log.store import open_store
 
-    return Late(lambda: open_store(store_path).stream(run, process))
+    return Late(lambda: open_store(store_path).stream(run, process, branch=branch))
 
 
 def _begin(session: Recording, facts: Any, argv: list[Value], image: int = 0) -> None:
@@ -257,7 +331,7 @@ def _replaying(
                 return reader.body(number, seq)
 
         tape.body = body
-    session.store = store_path
+    session.store, session.branch = store_path, reader.branch
     session.processes = frozenset(stream.process for stream in reader.streams) - {SUPERVISOR}
     argv = _started(session).get("argv")
     if isinstance(argv, list):

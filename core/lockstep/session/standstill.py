@@ -122,7 +122,7 @@ class Standstill:
     def _look_after(self) -> None:
         session, gate = self._session, self._session.gate
         quiet, last, others = 0.0, (-1, 0.0), 0
-        while not session.stopped and self._current():
+        while not session.stopped and not session.recording and self._current():
             self._look.acquire(timeout=_LOOK)
             if self._paused:
                 return

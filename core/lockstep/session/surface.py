@@ -53,7 +53,9 @@ class Session:
     stopped = False
     store = ""  # path of the store
     effect_rules: EffectRules = NO_RULES
+    branch = "main"  # the branch that is recorded or replayed
     gate: Gate | None = None
+    resumes = False  # whether it is a fork
 
     def __init__(self, run: str, process: str, seed: bytes, secrets: Secrets | None = None) -> None:
         self.run = run
@@ -158,6 +160,21 @@ class Session:
 
     def raise_latched(self) -> NoReturn:
         raise self.latched()
+
+    # Forks.
+
+    def when_live(self, told: Callable[[], None]) -> bool:
+        """A fork that does not record yet: has `told` called when it goes live, or stops before. Else False."""
+        return False
+
+    def goes_live(self) -> bool:
+        """Replay: whether this strand, which has come to the end of what is recorded of it, goes on for real: a
+        fork's does, once all of the part served has happened. Blocks until then."""
+        return False
+
+    def clock_ahead(self, source: str) -> int:
+        """Nanoseconds that a clock of the program is ahead of the machine's: a fork's go on from the cut."""
+        return 0
 
     # Other processes.
 

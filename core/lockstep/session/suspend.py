@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
-from lockstep.session import exceptions
+from lockstep.session import exceptions, lanes
 from lockstep.session.lanes import INSIDE, leave
 from lockstep.session.tape import Slot
 from lockstep.session.ticks import Ticks
@@ -85,3 +86,27 @@ async def forever(call: Any, ticks: Ticks) -> NoReturn:
     finally:
         leave(token)
     raise call.session.latched()
+
+
+async def until_live(call: Any, ticks: Ticks) -> bool:
+    """Of a fork: suspends the task until the part served is over, and says whether it had to. The callbacks by which
+    it goes on are nobody's."""
+    answer = _Answer(loop=ticks.loop)
+    token = INSIDE.set(call)
+    try:
+        ticks.park_forever(answer)
+        waits: bool = call.session.when_live(partial(_post, ticks.loop, answer))
+        if waits:
+            await answer
+        return waits
+    finally:
+        leave(token)
+
+
+def _post(loop: Any, answer: _Answer) -> None:
+    def go_on() -> None:
+        if not answer.done():
+            answer.set_result(None)
+
+    if not loop.is_closed():
+        lanes.ours(loop.call_soon_threadsafe)(go_on)

@@ -10,6 +10,9 @@ from typing import Any
 
 from lockstep.log.model import Event, Kind, Status, Value
 
+# How a run ends by itself. A fork that was refused a call, or did not get to its cut, is cut off there.
+_ENDS = frozenset(("complete", "failed"))
+
 
 class Slot:
     """One place in the total order: something that happened to the program, or that it asked for."""
@@ -82,9 +85,12 @@ class Tape:
         events: Iterable[tuple[int, Event]],
         body: Callable[[int], Value],
         field: Callable[[int, str], Value] | None = None,
+        upto: int | None = None,
     ) -> None:
+        """`upto`: position after which nothing has a place in the order: what a fork serves beyond its cut."""
         self.body = body
         self._field = field
+        self._upto = upto
         self.lanes: dict[str, LaneTape] = {}
         self.causes: dict[tuple[str, str, str], Slot] = {}
         self.turns: dict[str, list[Run]] = {}
@@ -149,7 +155,7 @@ class Tape:
             if owner is None:
                 return
             # Programs also close streams from garbage collection, whose moment is nobody's decision.
-            loose = owner.slot is None or event.what == Status.CLOSED
+            loose = owner.slot is None or event.what == Status.CLOSED or (self._upto or event.pos) < event.pos
             owner.pieces.append((seq, event, None if loose else self._slot(seq, event, ordered)))
         elif kind is Kind.CAUSE:
             # A wake-up is named by the lane that sent it, readiness by what is ready.
@@ -179,6 +185,6 @@ class Tape:
         elif kind is Kind.START:
             self.start = event
             self.start_seq = seq
-        elif kind is Kind.FINISH:
+        elif kind is Kind.FINISH and event.what in _ENDS:
             self.finish = event
             self.finish_seq = seq

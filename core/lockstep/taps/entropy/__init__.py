@@ -69,7 +69,7 @@ def start(session: Any, facts: dict[str, Any] | None = None) -> dict[str, Any]:
 def stop(session: Any) -> None:
     """Ends it: the program's generators are what they would be without us, after a replay what they were."""
     _held.undo()
-    replayed = not session.recording
+    replayed = session.resumes or not session.recording
     if "random" in _before:
         generators.stop(_before.pop("random"), replayed)
     numpy = _before.pop("numpy", None)

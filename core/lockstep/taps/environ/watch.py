@@ -194,6 +194,7 @@ class Reading:
         names: list[str] | None,
     ) -> None:  # fmt: skip
         self._session = session
+        self._firsts = Firsts(session, ENVIRON) if session.resumes else None  # what the tail of a fork asks first
         self._masked = masked
         self._view: dict[str, str | None] = {name: recorded for name, (recorded, _) in masked.items()}
         self._names = names
@@ -230,6 +231,8 @@ class Reading:
             raise KeyError(key)
         if name not in self._view:
             self.seen.update((name, os.fsencode(name)))
+            if self._firsts is not None and not _ours(caller):
+                return self._first(environ, name, key)
             if not _ours(caller) and not bound.is_bound(name):
                 self._unrecorded.add(name)
                 told = f"not recorded, so as they are here: {', '.join(sorted(self._unrecorded))}"
@@ -241,6 +244,16 @@ class Reading:
         if value is None:
             raise KeyError(key)
         return os.fsencode(value) if isinstance(key, bytes) else value
+
+    def _first(self, environ: Any, name: str, key: Any) -> Any:
+        assert self._firsts is not None
+        try:
+            value = _getitem(environ, key)
+        except KeyError:
+            self._firsts.note(name, None)
+            raise
+        self._firsts.note(name, os.fsdecode(value))
+        return value
 
     def set(self, environ: Any, key: Any, value: Any) -> None:
         name = _name(key)

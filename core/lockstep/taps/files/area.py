@@ -30,13 +30,20 @@ class Area:
 
     def __init__(self, session: Any, places: Places) -> None:
         self.session = session
-        self.recording: bool = session.recording
         self.places = places
         self.changed: dict[str, str | int] = {}
         self.stored: dict[bytes, int] = {}  # digest of a content -> position of the event that has it
         # Replay: event of a content -> signature of the file that was found to have it
         self.as_recorded: dict[int, contents.Signature] = {}
         self._digests: dict[contents.Signature, bytes] = {}
+
+    @property
+    def recording(self) -> bool:
+        return bool(self.session.recording)
+
+    def serves(self, known: bool) -> bool:
+        """Whether the record answers a look; a fork that has come to one which it does not have goes live first."""
+        return not self.recording and (known or not self.session.goes_live())
 
     def own(self, name: str) -> bool:
         """Whether the run itself made the file: what it reads of it then is its own doing."""

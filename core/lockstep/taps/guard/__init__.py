@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any
 
-from lockstep.errors import Code, Cut, Divergence
+from lockstep.errors import Code, Cut, Stop
 from lockstep.log.model import Value
 from lockstep.session import current
 from lockstep.taps.guard import clients, entries, own, serving, uncovered
@@ -77,7 +77,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         session.raise_latched()
     try:
         WATCHED[event](args)
-    except (Divergence, Cut):
+    except Stop:
         raise
     except Exception as error:
         if session.recording:

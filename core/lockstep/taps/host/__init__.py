@@ -41,7 +41,8 @@ def start(session: Any, facts: Value = None) -> Value:
         names.tap_login(_patches)
         return here
     told: Any = facts if isinstance(facts, dict) else {}
-    names.lookups = names.Lookups(None, dict(firsts.recorded(session, SOURCE)))
+    first = firsts.Firsts(session, SOURCE) if session.resumes else None  # what the tail of a fork asks first
+    names.lookups = names.Lookups(first, dict(firsts.recorded(session, SOURCE)))
     names.tap_login(_patches)
     names.tell(_patches, told, here)
     processors.tell(_patches, told, here)

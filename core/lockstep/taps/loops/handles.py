@@ -12,10 +12,14 @@ from lockstep.session.tape import Slot
 class Timer(events.TimerHandle):
     """A timer of the program: when it fires is a cause."""
 
-    __slots__ = ("lane", "number", "slot")
+    __slots__ = ("ahead", "lane", "number", "slot")
     lane: Lane
     number: int
     slot: Slot | None
+    ahead: float  # seconds that the clock it was set by is ahead of the loop's own
+
+    def when(self) -> float:
+        return super().when() + self.ahead
 
 
 class Wake(events.Handle):

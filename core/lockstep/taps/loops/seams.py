@@ -16,7 +16,7 @@ import weakref
 from asyncio import base_events, events, futures, runners, selector_events, tasks
 from typing import Any
 
-from lockstep.errors import Code, Cut, Divergence
+from lockstep.errors import Code, Stop
 from lockstep.session import current, lanes, reads
 from lockstep.session import ticks as positions
 from lockstep.session.lanes import COLLECTING, INSIDE, LANE, Sent
@@ -146,18 +146,36 @@ def timer_at(self: Any, when: Any, callback: Any, *args: Any, context: Any = Non
     if self._debug:
         self._check_thread()
         self._check_callback(callback, "call_at")
-    timer = Timer(when, callback, args, self, context)
-    timer.lane, timer.number, timer.slot = lane, lane.ordinal("timer"), None
-    session = lane.session
+    session, here = lane.session, position(self)
+    ahead = session.clock_ahead("loop.time") / 1e9 if here is not None and here.running else 0.0
+    timer = Timer(when - ahead, callback, args, self, context)
+    timer.ahead, timer.lane, timer.number, timer.slot = ahead, lane, lane.ordinal("timer"), None
     if session.recording:
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True  # type: ignore[attr-defined]
         return timer
     timer.slot = session.cause(lane, "timer", timer.number)
-    here = position(self)
-    if timer.slot is not None and here is not None:
+    if timer.slot is None:
+        session.when_live(lambda: arm(self, timer, here))
+    elif here is not None:
         here.park(timer.slot, lambda loop: fire(loop, timer))
     return timer
+
+
+def arm(loop: Any, timer: Any, here: Ticks | None) -> None:
+    """A fork goes live, and this timer had not fired by then."""
+
+    def push() -> None:
+        if not timer.cancelled():
+            heapq.heappush(loop._scheduled, timer)
+            timer._scheduled = True
+
+    if loop.is_closed() or not timer.lane.session.recording:
+        return
+    if here is not None:
+        timer.ahead = timer.lane.session.clock_ahead("loop.time") / 1e9
+        timer._when -= timer.ahead
+    lanes.ours(lambda: call_soon_threadsafe(loop, push))()
 
 
 def fire(loop: Any, timer: Any) -> None:
@@ -192,8 +210,17 @@ def call_from_outside(self: Any, callback: Any, *args: Any, context: Any = None)
         if wake.slot is not None:
             # Which strand runs the loop, and whether it does yet, is a race: the record knows it.
             session.wake_sent(wake.slot, lambda loop: loop._ready.appendleft(wake))
+        elif not session.when_live(lambda: send(self, wake)) and session.recording:
+            self._ready.append(wake)
     self._write_to_self()
     return wake
+
+
+def send(loop: Any, wake: Any) -> None:
+    """A fork goes live, and this callback had not run by then."""
+    if not loop.is_closed() and wake._loop is loop:
+        loop._ready.append(wake)
+        loop._write_to_self()
 
 
 def time_now(self: Any) -> float:
@@ -305,7 +332,7 @@ def cancel_all_tasks(loop: Any) -> None:
 
 def call_exception_handler(self: Any, context: dict[str, Any]) -> None:
     # What stops a replay is told by its report, not by a task that nobody awaits any more.
-    if not isinstance(context.get("exception"), (Cut, Divergence)):
+    if not isinstance(context.get("exception"), Stop):
         handle_exception(self, context)
 
 

@@ -87,11 +87,11 @@ def _process(module: ModuleType) -> None:
 
 def _quietly(run: Callable[[], Any]) -> None:
     # Python would print what stopped the process; the report says it better.
-    from lockstep.errors import Cut, Divergence
+    from lockstep.errors import Stop
 
     try:
         run()
-    except (Cut, Divergence):
+    except Stop:
         raise SystemExit(1) from None
 
 

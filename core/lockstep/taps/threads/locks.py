@@ -23,13 +23,14 @@ _locks: tuple[Any, Any] = (threading.Lock, threading.RLock)
 class GatedLock:
     """A lock of the program: as `_thread.lock`, in the recorded order."""
 
-    __slots__ = ("__weakref__", "_last", "_name", "_raw", "_run")
+    __slots__ = ("__weakref__", "_changes", "_last", "_name", "_raw", "_run")
 
     def __init__(self, raw: Any, name: str) -> None:
         self._raw = raw
         self._name = name
         self._last: Any = None  # recording: the strand that has it in a row, and how often
         self._run = 0
+        self._changes = 0  # how often it went to another strand
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         lane = _lane()
@@ -66,11 +67,11 @@ class GatedLock:
     def __repr__(self) -> str:
         return repr(self._raw)
 
-    def _record(self, lane: Lane, blocking: bool, timeout: float) -> bool:
+    def _record(self, lane: Lane, blocking: bool, timeout: float, number: int = 0) -> bool:
         if blocking and timeout < 0:
             self._raw.acquire()
         else:
-            number = lane.ordinal("acquire")
+            number = number or lane.ordinal("acquire")
             if not self._raw.acquire(blocking, timeout):
                 lane.session.cause(lane, "acquire", number)
                 return False
@@ -82,26 +83,32 @@ class GatedLock:
         if strand is not self._last:
             if self._last is not None and self._last.session is session:  # and not that of the parent, before a fork
                 last = self._last.name
-                session.emit(Kind.LOCK, strand.name, session.position(), what=last, name=self._name, of=self._run)
+                self._changes += 1
+                if session.recording or session.beyond(self._name, self._changes):
+                    session.emit(Kind.LOCK, strand.name, session.position(), what=last, name=self._name, of=self._run)
             self._last, self._run = strand, 0
         self._run += 1
 
     def _replay(self, lane: Lane, blocking: bool, timeout: float) -> bool:
-        session = lane.session
+        session, number = lane.session, 0
         if not (blocking and timeout < 0) and not session.stopped:
-            missed = session.cause(lane, "acquire", lane.ordinal("acquire"))
+            number = lane.ordinal("acquire")
+            missed = session.cause(lane, "acquire", number)
             if missed is not None:
                 with suppress(Stopped):
                     session.gate.wait(missed)
                 return False
         turns = session.turns(self._name)
-        if turns is None:
-            if session.stopped and not (blocking and timeout < 0):
-                return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
-            return bool(session.hold(self._raw))
-        turns.wait(lane.strand.name)
-        session.hold(self._raw)
-        turns.taken(lane.strand.name)
+        if turns is not None:
+            turns.wait(lane.strand.name)
+        elif session.stopped and not (blocking and timeout < 0):
+            return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
+        if not session.hold(self._raw):
+            return self._record(lane, blocking, timeout, number)  # a fork has gone live
+        if turns is not None:
+            turns.taken(lane.strand.name)
+        if session.resumes:
+            self._count(session, lane.strand)
         return True
 
 
@@ -110,10 +117,10 @@ class GatedRLock(GatedLock):
 
     __slots__ = ()
 
-    def _record(self, lane: Lane, blocking: bool, timeout: float) -> bool:
+    def _record(self, lane: Lane, blocking: bool, timeout: float, number: int = 0) -> bool:
         if self._raw._is_owned():
             return self._raw.acquire(blocking, timeout)  # type: ignore[no-any-return]
-        return super()._record(lane, blocking, timeout)
+        return super()._record(lane, blocking, timeout, number)
 
     def _replay(self, lane: Lane, blocking: bool, timeout: float) -> bool:
         if self._raw._is_owned():
@@ -153,6 +160,8 @@ class GatedRLock(GatedLock):
         self._raw._acquire_restore(state)
         if turns is not None:
             turns.taken(strand.name)
+        if session.resumes:
+            self._count(session, strand)
 
 
 def _name() -> str | None:

@@ -22,6 +22,7 @@ _join = threading.Thread.join
 _is_alive = threading.Thread.is_alive
 _is_set = threading.Event.is_set
 _allocate = _thread.allocate_lock
+_POLL = 0.01  # seconds
 _GRACE = 0.25  # seconds for a wait in a replay that has stopped
 
 
@@ -30,28 +31,28 @@ def sleep(_: object, seconds: float, /) -> None:
     if lane is None:
         return _sleep(seconds)
     session = lane.session
-    if session.recording:
-        number = lane.ordinal("sleep")
-        try:
-            _sleep(seconds)
-        except BaseException as error:
-            # A signal handler's (an alarm that limits a tool's time), Ctrl-C, or no number of seconds.
-            session.cause(lane, "broken sleep", number, body=exceptions.encode(error))
-            raise
-        session.cause(lane, "sleep", number)
-        return None
-    if session.stopped:
+    if not session.recording and session.stopped:
         session.raise_latched()
     number = lane.ordinal("sleep")
-    slot = session.cause(lane, "sleep", number)
-    if slot is not None:
-        session.wait(slot)
-        return None
-    broken = session.cause(lane, "broken sleep", number)
-    if broken is None:
-        session.never(lane, "sleep")
-    session.wait(broken)
-    raise exceptions.revive(session.secrets.reveal(session.tape.body(broken.seq)))
+    if not session.recording:
+        slot = session.cause(lane, "sleep", number)
+        if slot is not None:
+            session.wait(slot)
+            return None
+        broken = session.cause(lane, "broken sleep", number)
+        if broken is not None:
+            session.wait(broken)
+            raise exceptions.revive(session.secrets.reveal(session.tape.body(broken.seq)))
+        if not session.goes_live():
+            session.never(lane, "sleep")
+    try:
+        _sleep(seconds)
+    except BaseException as error:
+        # A signal handler's (an alarm that limits a tool's time), Ctrl-C, or no number of seconds.
+        session.cause(lane, "broken sleep", number, body=exceptions.encode(error))
+        raise
+    session.cause(lane, "sleep", number)
+    return None
 
 
 class Waiter:
@@ -67,22 +68,23 @@ class Waiter:
         if lane is None:
             return self._raw.acquire(blocking, timeout)
         if blocking and timeout < 0:
-            return self._raw.acquire() if lane.session.recording else lane.session.hold(self._raw)
+            return (not lane.session.recording and lane.session.hold(self._raw)) or self._raw.acquire()
         session, number = lane.session, lane.ordinal("wait")
-        if session.recording:
-            got = self._raw.acquire(blocking, timeout)
-            if not got:
-                session.cause(lane, "wait", number)
-            return got
-        if session.stopped:
-            # The program's own limits are not waited for any more, in a replay that is over.
-            got = self._raw.acquire(blocking, min(timeout, _GRACE) if blocking else timeout)
-            return got if got or not blocking or timeout <= _GRACE else session.raise_latched()
-        slot = session.cause(lane, "wait", number)
-        if slot is None:
-            return bool(session.hold(self._raw))
-        session.wait(slot)
-        return False
+        if not session.recording:
+            if session.stopped:
+                # The program's own limits are not waited for any more, in a replay that is over.
+                got = self._raw.acquire(blocking, min(timeout, _GRACE) if blocking else timeout)
+                return got if got or not blocking or timeout <= _GRACE else session.raise_latched()
+            slot = session.cause(lane, "wait", number)
+            if slot is not None:
+                session.wait(slot)
+                return False
+            if session.hold(self._raw):
+                return True
+        got = self._raw.acquire(blocking, timeout)
+        if not got:
+            session.cause(lane, "wait", number)
+        return got
 
     def release(self) -> None:
         self._raw.release()
@@ -109,16 +111,28 @@ def join(self: threading.Thread, timeout: float | None = None) -> None:
     if lane is None:
         return _join(self, timeout)
     session, number = lane.session, lane.ordinal("join")
-    if session.recording:
-        _join(self, timeout)
-        if _is_alive(self):
-            session.cause(lane, "join", number)
-        return None
-    slot = None if session.stopped else session.cause(lane, "join", number)
-    if slot is None:
-        return _join(self, timeout if session.stopped else None)
-    session.wait(slot)
+    if not session.recording:
+        slot = None if session.stopped else session.cause(lane, "join", number)
+        if slot is not None:
+            return session.wait(slot)  # type: ignore[no-any-return]
+        if session.stopped:
+            return _join(self, timeout)
+        if _ends(self, session):
+            return None
+    _join(self, timeout)
+    if _is_alive(self):
+        session.cause(lane, "join", number)
     return None
+
+
+def _ends(thread: threading.Thread, session: Any) -> bool:
+    """Waits for a thread that ended in the recording; False where a fork has gone live before."""
+    if not session.resumes:
+        _join(thread)
+        return True
+    while _is_alive(thread) and not session.recording and not session.stopped:
+        _join(thread, _POLL)
+    return not _is_alive(thread)
 
 
 def is_alive(self: threading.Thread) -> bool:
@@ -126,19 +140,19 @@ def is_alive(self: threading.Thread) -> bool:
     if lane is None or not self._started.is_set():  # type: ignore[attr-defined]
         return _is_alive(self)
     session, number = lane.session, lane.ordinal("alive")
-    if session.recording:
-        alive = _is_alive(self)
-        if alive:
-            session.cause(lane, "alive", number)
-        return alive
-    if session.stopped or self is threading.current_thread():
-        return _is_alive(self)
-    slot = session.cause(lane, "alive", number)
-    if slot is None:
-        _join(self)
-        return False
-    session.wait(slot)
-    return True
+    if not session.recording:
+        if session.stopped or self is threading.current_thread():
+            return _is_alive(self)
+        slot = session.cause(lane, "alive", number)
+        if slot is not None:
+            session.wait(slot)
+            return True
+        if _ends(self, session):
+            return False
+    alive = _is_alive(self)
+    if alive:
+        session.cause(lane, "alive", number)
+    return alive
 
 
 def is_set(self: threading.Event) -> bool:
@@ -147,21 +161,22 @@ def is_set(self: threading.Event) -> bool:
     if lane is None:
         return _is_set(self)
     session, number = lane.session, lane.ordinal("unset")
-    if session.recording:
-        found = _is_set(self)
-        if not found:
-            session.cause(lane, "unset", number)
-        return found
-    if session.stopped:
-        return _is_set(self)
-    slot = session.cause(lane, "unset", number)
-    if slot is not None:
-        session.wait(slot)
-        return False
-    while not _is_set(self) and not session.stopped:
-        with session.standstill.blocking():
-            _sleep(0.0005)
-    return _is_set(self)
+    if not session.recording:
+        if session.stopped:
+            return _is_set(self)
+        slot = session.cause(lane, "unset", number)
+        if slot is not None:
+            session.wait(slot)
+            return False
+        while not _is_set(self) and not session.stopped and not session.recording:
+            with session.standstill.blocking():
+                _sleep(0.0005)
+        if not session.recording:
+            return _is_set(self)
+    found = _is_set(self)
+    if not found:
+        session.cause(lane, "unset", number)
+    return found
 
 
 def install() -> None:

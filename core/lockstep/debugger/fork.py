@@ -1,0 +1,171 @@
+"""Forks a run: the program again, served up to a step, with edited answers where asked, and live from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from lockstep import launch
+from lockstep.debugger import ending
+from lockstep.debugger import plan as plans
+from lockstep.debugger.replay import directory, recipe, revealed, untrusted
+from lockstep.errors import Code, Difference, TargetError
+from lockstep.launch.outcome import coverage
+from lockstep.log.model import Value
+from lockstep.log.store import Store, open_store
+from lockstep.log.timeline import resolve
+from lockstep.session import rules
+from lockstep.session.policy import Policy, Tail
+from lockstep.session.report import Coverage, Report
+from lockstep.session.tail import Plan, encode
+
+
+class Forked(msgspec.Struct, frozen=True):
+    """How a fork went.
+
+    address     of its branch: "refund@try-2"
+    state       complete, failed, refused (a call may not run), diverged (the part served was not the recorded one), or
+                interrupted
+    error       as its end says it: {"type", "message", "function"}; None where it ended well
+    live        calls past the cut that ran for real; `reused`, `served` and `edited`: that were answered
+    refused     what may not run, in words
+    unreached   edits whose calls were not made
+    difference  diverged: the first one
+    """
+
+    run: str
+    branch: str
+    address: str
+    origin: str
+    state: str
+    exit: int
+    error: dict[str, Any] | None
+    steps: int
+    live: int
+    reused: int
+    served: int
+    edited: int
+    refused: tuple[str, ...]
+    unreached: tuple[str, ...]
+    difference: Difference | None = msgspec.field(name="divergence")
+    seconds: float = 0.0
+    command: tuple[str, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def fork(
+    store: str,
+    address: str,
+    command: Sequence[str] = (),
+    *,
+    edits: Sequence[Any] = (),
+    live: Sequence[str] = (),
+    tail: Tail = "",
+    branch: str = "",
+    stdout: int | None = None,
+    stderr: int | None = None,
+    trust: bool = False,
+    isolate: bool = False,
+    debug: bool = False,
+) -> Forked:
+    """Forks a run that was recorded from a command, in a process of its own.
+
+    command  run this instead of the recorded command, in the present working directory
+    edits    answers in place of recorded ones
+    live     patterns of calls that may run for real, whatever they do
+    tail     what becomes of calls past the cut, see `session.policy.Policy`
+    branch   the new branch's name; if it exists, `name-2`. "fork" by default
+
+    Raises StoreError, AddressError (LS205, LS206), LS302 where trust is needed, and TargetError (LS401 to LS405).
+    """
+    with open_store(store) as opened:
+        made = prepare(opened, address, edits, Policy(tuple(live), tail, rules.here().effects), branch)
+        place = resolve(opened, address)
+        reader, told = place.timeline.reader, recipe(place.timeline.reader)
+        words = tuple(command) or told.command
+        if not words:
+            raise TargetError(
+                Code.NO_TARGET,
+                f"run {reader.info.name} was not recorded from a command. Name one: lockstep fork {address} -- CMD",
+            )
+        if reader.info.origin and not command and not trust:
+            raise untrusted(reader.info.name, reader.info.origin, words)
+        plan = begin(opened, reader.info.name, made)
+    with directory("" if command else told.cwd):
+        outcome = launch.run(
+            tuple(command) or revealed(store, reader.meta, told.command), "fork", store, reader.info.name,
+            branch=plan.parent, plan=encode(plan), hash_seed=told.hash_seed or None,
+            images=told.image, foreign=told.foreign, stdout=stdout, stderr=stderr, isolate=isolate, debug=debug,
+        )  # fmt: skip
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.fault:
+        raise TargetError(Code.BAD_TARGET, f"the fork could not begin: {outcome.fault.splitlines()[-1]}")
+    return judge(store, reader.info.name, plan, outcome.status, outcome.report, words, coverage(outcome))
+
+
+def given(edits: Mapping[str, Value]) -> tuple[Any, ...]:
+    """Edits as they are given in Python: address, or address and path -> value."""
+    editing: Any = import_module("lockstep.debugger.edits") if edits else None
+    found = []
+    for text, value in edits.items():
+        address, path = editing.target(text)
+        found.append(editing.Edit(address, path, value))
+    return tuple(found)
+
+
+def planned(path: str, address: str, edits: Sequence[Any], policy: Policy, branch: str) -> tuple[str, Plan]:
+    """The run and the plan of a fork whose branch has been made. Raises StoreError, AddressError, EditError,
+    TargetError."""
+    with open_store(path) as store:
+        run = resolve(store, address).timeline.reader.info.name
+        return run, begin(store, run, prepare(store, address, edits, policy, branch))
+
+
+def prepare(store: Store, address: str, edits: Sequence[Any], policy: Policy, branch: str) -> Plan:
+    """The plan of a fork. Raises AddressError, TargetError."""
+    return plans.plan(resolve(store, address), branch or "fork", edits, policy)
+
+
+def begin(store: Store, run: str, plan: Plan) -> Plan:
+    """Makes the branch; returns the plan with its name."""
+    made = store.create_branch(run, plan.branch, plan.parent, plan.upto)
+    return msgspec.structs.replace(plan, branch=made.name)
+
+
+def judge(
+    store: str, run: str, plan: Plan, exit: int, report: Report | None, command: tuple[str, ...],
+    covered: tuple[Coverage, ...],
+) -> Forked:  # fmt: skip
+    """What became of it, by its report and its branch."""
+    state = report.state if report is not None else "interrupted"
+    with open_store(store) as opened:
+        if state in ("complete", "failed"):
+            ending.write(opened, run, exit, branch=plan.branch)
+        end = ending.told(opened.run(run, plan.branch))
+    answers = report.answers if report is not None else {}
+    return Forked(
+        run=run,
+        branch=plan.branch,
+        address=f"{run}@{plan.branch}",
+        origin=plan.origin,
+        state=state,
+        exit=exit,
+        error=end.get("error"),
+        steps=report.steps if report is not None else 0,
+        live=report.live if report is not None else 0,
+        reused=answers.get("reused", 0),
+        served=answers.get("served", 0),
+        edited=answers.get("edited", 0),
+        refused=report.refused if report is not None else (),
+        unreached=report.unreached if report is not None else (),
+        difference=report.difference if report is not None else None,
+        seconds=report.seconds if report is not None else 0.0,
+        command=command,
+        coverage=covered,
+        faults=report.faults if report is not None else (),
+    )

@@ -1,0 +1,121 @@
+"""What a fork is to be, worked out before anything runs: where it leaves, and which answers are edited. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from lockstep.errors import AddressError, Code, TargetError
+from lockstep.log.model import Kind, Value
+from lockstep.log.roll import LAUNCH
+from lockstep.log.timeline import END, Effect, Place, Timeline
+from lockstep.session.policy import Policy
+from lockstep.session.tail import Edit, Plan
+
+
+def plan(place: Place, branch: str, edits: Sequence[Any], policy: Policy) -> Plan:
+    """The plan of a fork that leaves at `place` for `branch`.
+
+    Raises AddressError LS206 for a place that is no step, and for an edit of one that lies after it; TargetError
+    LS402 where another process of the run was at work there.
+    """
+    editing: Any = import_module("lockstep.debugger.edits") if edits else None
+    timeline = place.timeline
+    until = cut_of(place)
+    upto = until
+    changes: dict[int, list[Any]] = {}
+    effects: dict[int, Effect] = {}
+    for asked in edits:
+        effect = editing.find(timeline, asked.address)
+        effects[effect.begin.pos] = effect
+        changes.setdefault(effect.begin.pos, []).append(asked)
+    edited: list[Edit] = []
+    for pos, effect in effects.items():
+        first = first_piece(timeline, effect)
+        if first is not None and first > until:
+            raise AddressError(
+                Code.NO_ADDRESS,
+                f"{changes[pos][0].address} is answered only after {place.address}: a fork edits what comes before it",
+            )
+        upto = min(upto, first - 1) if first is not None else upto
+        given = [(asked.path, asked.value) for asked in changes[pos]]
+        pieces = editing.made(timeline, effect, given)
+        told: dict[str, Value] = {
+            f"{asked.address}:{asked.path}" if asked.path else asked.address: asked.value for asked in changes[pos]
+        }
+        edited.append(Edit(pos, told, pieces))
+    _alone(timeline, upto)
+    step = place.address.step
+    origin = f":{step}" + (f".{place.address.effect}" if place.effect is not None else "")
+    return Plan(branch, place.address.branch, origin, upto, until, tuple(edited), policy)
+
+
+def cut_of(place: Place) -> int:
+    """The position up to which a place's past lies."""
+    if place.step is None:
+        raise AddressError(
+            Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
+        )
+    timeline = place.timeline
+    if place.effect is not None:
+        if place.effect.end is None:
+            return _last(timeline)
+        return place.effect.end.pos
+    if place.step.kind == END:
+        return _last(timeline)
+    if place.step.stream != timeline.stream.id:
+        raise TargetError(
+            Code.BAD_TARGET,
+            f"{place.address} was closed by another process of the run: fork at one of its first process's",
+        )
+    if place.step.number == 0:
+        # What the taps noted of their surroundings may come before it.
+        heads = timeline.reader.heads(timeline.stream.id)
+        return next((event.pos for _, event in heads if event.kind is Kind.START), 1)
+    return _position(timeline, place.step.seq)
+
+
+def first_piece(timeline: Timeline, effect: Effect) -> int | None:
+    """The position at which the program began to get an effect's outcome; None where it never did."""
+    if effect.parts:
+        return _position(timeline, effect.parts[0])
+    return effect.end.pos if effect.end is not None else None
+
+
+def _last(timeline: Timeline) -> int:
+    return max(
+        (event.pos for _, event in timeline.reader.heads(timeline.stream.id) if event.kind is not Kind.FINISH),
+        default=0,
+    )
+
+
+def _position(timeline: Timeline, seq: int) -> int:
+    _, event = next(iter(timeline.reader.heads(timeline.stream.id, seq, seq + 1)))
+    return event.pos
+
+
+def _alone(timeline: Timeline, upto: int) -> None:
+    """Refuses a cut through another process: its own order has no place in that of the first."""
+    reader, first = timeline.reader, timeline.stream
+    others = [stream for stream in reader.streams if stream.process not in (first.process, LAUNCH)]
+    if not others:
+        return
+    when = _clock(reader.body(first.id, timeline.step(0).seq)) + max(
+        (event.at for _, event in reader.heads(first.id) if event.pos <= upto), default=0
+    )
+    begun = {event.name for _, event in reader.heads(first.id) if event.kind is Kind.LANE and event.pos <= upto}
+    for stream in others:
+        heads = list(reader.heads(stream.id))
+        start = next((seq for seq, event in heads if event.kind is Kind.START), None)
+        if stream.process not in begun or start is None:
+            continue
+        if _clock(reader.body(stream.id, start)) + heads[-1][1].at > when:
+            raise TargetError(
+                Code.BAD_TARGET, f"process {stream.process} was at work there: fork before it began, or after its end"
+            )
+
+
+def _clock(body: Value) -> int:
+    found = body.get("clock") if isinstance(body, dict) else None
+    return found if isinstance(found, int) else 0

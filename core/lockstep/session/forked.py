@@ -1,0 +1,249 @@
+"""The calls of a fork: served up to the cut, and past it whatever the tail says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lockstep.log.model import Kind, Status, Value
+from lockstep.session.call import Piece
+from lockstep.session.effects import Handed, LiveCall, ServedCall, Within
+from lockstep.session.lanes import Lane
+from lockstep.session.tail import Answer, Live
+from lockstep.session.tape import Recorded
+from lockstep.session.ticks import here
+
+
+class ForkedCall:
+    """A call of a fork. What it is, is known when `ready` returns; see "Held calls" in `lockstep.session.call`."""
+
+    held = True
+    nested = False
+    __slots__ = ("_asked", "_served", "_to", "kind", "lane", "live", "session")
+
+    def __init__(self, session: Any, lane: Lane, kind: str) -> None:
+        self.session = session
+        self.lane = lane
+        self.kind = kind
+        self.live = False
+        self._to: Any = None  # the call that it turned out to be
+        self._served: Continued | None = None  # where the part served has it
+        self._asked: tuple[Any, ...] | None = None
+
+    def ask(self, name: str, request: Value, key: Value, kind: str | None = None, declared: Any = None) -> None:
+        session = self.session
+        if session.stopped:
+            session.raise_latched()
+        if kind is not None:
+            self.kind = kind
+        self._asked = name, request, key, declared
+        if not session.serves(self.lane):
+            return
+        served = Continued(session, self.lane, self.kind)
+        served.ask(name, request, key)
+        if served.recorded is not None:
+            self._served = served
+            if served.recorded.pieces:
+                self._to = served
+
+    def ready(self) -> None:
+        if self._to is None:
+            self.session.until_live()
+            self._decide()
+
+    async def aready(self) -> None:
+        if self._to is not None:
+            return
+        session, ticks, suspended = self.session, here(), False
+        if not session.recording:
+            if ticks is None:
+                session.until_live()
+            else:
+                # Here, since asyncio costs 60 ms to import and sync programs never need it.
+                from lockstep.session import suspend
+
+                suspended = await suspend.until_live(self, ticks)
+        self._decide(suspended)
+
+    def _decide(self, suspended: bool = False) -> None:
+        session = self.session
+        if session.stopped:
+            session.raise_latched()
+        assert self._asked is not None
+        name, request, key, declared = self._asked
+        record = LiveCall(session, self.lane, self.kind, None)
+        served = self._served
+        hidden_name, told, digest = session.secrets.asked(self.kind, name, request, key)
+        at = 0
+        if served is not None and served.recorded is not None:
+            at, digest = served.pos, served.recorded.begin.key
+        verdict = session.tail.decide(self.lane.name, self.kind, hidden_name, digest, told, declared, at)
+        if served is not None:
+            record.goes_on(hidden_name, served.pos, served.handed)
+        else:
+            record.ask(name, request, key, declared=declared)
+        if suspended:
+            record.resumed()
+        if isinstance(verdict, Live):
+            session.lived += 1
+            self._to, self.live = record, True
+        elif isinstance(verdict, Answer):
+            session.answered(verdict.how)
+            pieces = given(session, verdict.effect) if verdict.edit is None else iter(verdict.edit.pieces)  # type: ignore[arg-type]
+            self._to = Answered(record, self.kind, pieces, verdict.how)
+        else:
+            session.refuse(self, verdict, hidden_name, told)
+
+    # What is known of it from then on.
+
+    @property
+    def name(self) -> str:
+        return str(self._to.name) if self._to is not None else ""
+
+    @property
+    def pos(self) -> int:
+        return int(self._to.pos) if self._to is not None else 0
+
+    @property
+    def recorded(self) -> Recorded | None:
+        return self._to.recorded if isinstance(self._to, ServedCall) else None
+
+    def inside(self) -> Any:
+        return self._to.inside()
+
+    def program(self) -> Any:
+        return Within(None) if self._to is None else self._to.program()
+
+    def part(self, value: Value, *args: Any, **kwargs: Any) -> None:
+        self._to.part(value, *args, **kwargs)
+
+    def end(self, status: str, value: Any = None, *args: Any, **kwargs: Any) -> None:
+        if self._to is not None:
+            self._to.end(status, value, *args, **kwargs)
+
+    def take(self) -> Piece:
+        piece: Piece = self._to.take()
+        return piece
+
+    async def atake(self) -> Piece:
+        piece: Piece = await self._to.atake()
+        return piece
+
+    def hand(self, piece: Any) -> Piece:
+        handed: Piece = self._to.hand(piece)
+        return handed
+
+
+class Continued(ServedCall):
+    """A recorded effect. Of one that was in flight at the cut, what comes after it is the branch's own."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, session: Any, lane: Lane, kind: str) -> None:
+        super().__init__(session, lane, kind)
+        self._record: LiveCall | None = None
+
+    @property
+    def handed(self) -> Handed | None:
+        return self._handed
+
+    def take(self) -> Piece:
+        if self._beyond():
+            self.session.until_live()
+            return self._recording(super().take())
+        return super().take()
+
+    async def atake(self) -> Piece:
+        if not self._beyond():
+            return await super().atake()
+        ticks = here()
+        if ticks is None:
+            self.session.until_live()
+        elif not self.session.recording:
+            from lockstep.session import suspend
+
+            suspended = await suspend.until_live(self, ticks)
+            return self._recording(super().take(), suspended)
+        return self._recording(super().take())
+
+    def end(self, status: str, value: Any = None) -> None:
+        super().end(status, value)
+        if self._record is not None:
+            self._record.end(status, value)
+
+    def _beyond(self) -> bool:
+        """Whether the next piece lies after the cut."""
+        recorded = self.recorded
+        if recorded is None or self._index >= len(recorded.pieces):
+            return False
+        pos: int = recorded.pieces[self._index][1].pos
+        return pos > int(self.session.upto)
+
+    def _recording(self, piece: Piece, suspended: bool = False) -> Piece:
+        if self._record is None:
+            self._record = LiveCall(self.session, self.lane, self.kind, None)
+        # What is handed out counts here already, so that only the end needs the digest of it all.
+        self._record.goes_on(self.name, self.pos, self._handed if piece.status is not None else None)
+        if suspended:
+            self._record.resumed()
+        self._record.given(piece, "served")
+        return piece
+
+
+class Answered:
+    """A call that gets its answer without being made; what it gets is recorded."""
+
+    live = False
+    held = False
+    nested = False
+    recorded = None
+    __slots__ = ("_how", "_last", "_pieces", "_record", "kind", "lane", "name", "pos", "session")
+
+    def __init__(self, record: LiveCall, kind: str, pieces: Iterator[Piece], how: str) -> None:
+        self.session = record.session
+        self.lane = record.lane
+        self.kind = kind
+        self.name = record.name
+        self.pos = record.pos
+        self._record = record
+        self._pieces = pieces
+        self._how = how
+        self._last: Piece | None = None
+
+    def inside(self) -> Any:
+        return self._record.program()
+
+    def program(self) -> Any:
+        return self._record.program()
+
+    def part(self, value: Value) -> None:
+        pass
+
+    def end(self, status: str, value: Any = None) -> None:
+        self._record.end(status, value)
+
+    def take(self) -> Piece:
+        piece = next(self._pieces, None)
+        if piece is None:
+            return self._last or Piece(None, Status.CLOSED)
+        self._record.given(piece, self._how)
+        self._last = piece
+        return piece
+
+    async def atake(self) -> Piece:
+        return self.take()
+
+
+def given(session: Any, effect: Recorded) -> Iterator[Piece]:
+    """The recorded pieces of an effect, as its caller gets them."""
+    secrets, body = session.secrets, session.tape.body
+    served = ServedCall(session, session.root, effect.begin.what)
+    served.recorded = effect
+    while (found := served._next()) is not None:
+        seq, event, _ = found
+        if event.kind is Kind.PART:
+            yield Piece(served._revealed(served._stored(seq)))
+        else:
+            status = Status(event.what)
+            yield Piece(secrets.reveal(body(seq)) if status is not Status.CANCELLED else None, status)
+            return
