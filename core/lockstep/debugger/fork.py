@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import msgspec
 
 from lockstep import launch
+from lockstep.debugger import edits as editing
 from lockstep.debugger import ending
 from lockstep.debugger import plan as plans
+from lockstep.debugger.edits import Edit
 from lockstep.debugger.replay import directory, recipe, revealed, untrusted
 from lockstep.errors import Code, Difference, TargetError
 from lockstep.launch.outcome import coverage
@@ -62,7 +63,7 @@ def fork(
     address: str,
     command: Sequence[str] = (),
     *,
-    edits: Sequence[Any] = (),
+    edits: Sequence[Edit] = (),
     live: Sequence[str] = (),
     tail: Tail = "",
     branch: str = "",
@@ -108,17 +109,16 @@ def fork(
     return judge(store, reader.info.name, plan, outcome.status, outcome.report, words, coverage(outcome))
 
 
-def given(edits: Mapping[str, Value]) -> tuple[Any, ...]:
+def given(edits: Mapping[str, Value]) -> tuple[Edit, ...]:
     """Edits as they are given in Python: address, or address and path -> value."""
-    editing: Any = import_module("lockstep.debugger.edits") if edits else None
     found = []
     for text, value in edits.items():
         address, path = editing.target(text)
-        found.append(editing.Edit(address, path, value))
+        found.append(Edit(address, path, value))
     return tuple(found)
 
 
-def planned(path: str, address: str, edits: Sequence[Any], policy: Policy, branch: str) -> tuple[str, Plan]:
+def planned(path: str, address: str, edits: Sequence[Edit], policy: Policy, branch: str) -> tuple[str, Plan]:
     """The run and the plan of a fork whose branch has been made. Raises StoreError, AddressError, EditError,
     TargetError."""
     with open_store(path) as store:
@@ -126,7 +126,7 @@ def planned(path: str, address: str, edits: Sequence[Any], policy: Policy, branc
         return run, begin(store, run, prepare(store, address, edits, policy, branch))
 
 
-def prepare(store: Store, address: str, edits: Sequence[Any], policy: Policy, branch: str) -> Plan:
+def prepare(store: Store, address: str, edits: Sequence[Edit], policy: Policy, branch: str) -> Plan:
     """The plan of a fork. Raises AddressError, TargetError."""
     return plans.plan(resolve(store, address), branch or "fork", edits, policy)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
 
+from lockstep.debugger import edits as editing
+from lockstep.debugger.edits import Edit as Asked
 from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log.model import Kind, Value
 from lockstep.log.roll import LAUNCH
@@ -14,17 +14,16 @@ from lockstep.session.policy import Policy
 from lockstep.session.tail import Edit, Plan
 
 
-def plan(place: Place, branch: str, edits: Sequence[Any], policy: Policy) -> Plan:
+def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> Plan:
     """The plan of a fork that leaves at `place` for `branch`.
 
     Raises AddressError LS206 for a place that is no step, and for an edit of one that lies after it; TargetError
     LS402 where another process of the run was at work there.
     """
-    editing: Any = import_module("lockstep.debugger.edits") if edits else None
     timeline = place.timeline
     until = cut_of(place)
     upto = until
-    changes: dict[int, list[Any]] = {}
+    changes: dict[int, list[Asked]] = {}
     effects: dict[int, Effect] = {}
     for asked in edits:
         effect = editing.find(timeline, asked.address)
