@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from lockstep.cli import failures, terminal
-from lockstep.debugger import calls, listing, live, render_log
+from lockstep.debugger import branches, calls, listing, live, render_log
 from lockstep.debugger.lines import Line, safe
 from lockstep.log import address as addresses
 from lockstep.log.store import open_store
@@ -44,7 +44,8 @@ def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: 
             return
         steps = timeline.steps
         hidden = 0 if everything else max(0, len(steps) - LISTED)
-        _write(render_log.log_head(name, timeline))
+        for line in render_log.log_head(name, timeline):
+            _write(line)
         for line in render_log.log_uncovered(live.recorded(timeline.reader)):
             _write(line)
         terminal.table(
@@ -52,6 +53,10 @@ def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: 
         )
         if hidden:
             _write([f" ┆ {hidden} earlier steps: lockstep log {shlex.quote(name)} --all"])
+        path, reader = place.address.path, timeline.reader
+        found = branches.forks(reader, path, reader.branch)
+        for line in render_log.log_forks(found, path, reader.branch, everything=everything):
+            _write(line)
 
 
 def show(address: str, *, store: str | None, as_json: bool, debug: bool) -> None:

@@ -8,22 +8,23 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import calls, ending, live, looked
+from lockstep.debugger import branches, calls, ending, live, looked
+from lockstep.debugger.branches import DAMAGED, Fork
 from lockstep.debugger.calls import Call
 from lockstep.debugger.looked import ReadRow
 from lockstep.errors import StoreError
+from lockstep.log import address as addresses
 from lockstep.log.address import MAIN
 from lockstep.log.model import Kind, RunState, Status
 from lockstep.log.store import RunReader, Store
 from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
 from lockstep.session.report import Coverage
 
-DAMAGED = "damaged"
-
 
 class Run(msgspec.Struct, frozen=True):
-    """One row of `runs`. `size` in bytes; `exit`: the command's status, None if there was none or it is unknown.
-    `state`: a `RunState`, or DAMAGED with the `problem`. `origin`: the tape it was imported from, "" for none.
+    """One row of `runs`. `size` in bytes, with all branches; `exit`: the command's status, None if there was none or
+    it is unknown. `state`: a `RunState`, or DAMAGED with the `problem`. `origin`: the tape it was imported from, "" for
+    none.
     `uncovered`: how many sources were live while it was recorded, place by place."""
 
     run: str
@@ -40,14 +41,16 @@ class Run(msgspec.Struct, frozen=True):
     uncovered: int = 0
 
 
-class EffectRow(msgspec.Struct, frozen=True):
-    """One effect in a list."""
+class EffectRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One effect in a list. `answered`: in a branch, how it got its answer: recorded (before the branch began), live,
+    edited, reused (an unused recorded answer) or served (from the record, past an edit)."""
 
     address: str
     kind: str
     name: str
     lane: str
     effect_class: str = msgspec.field(name="class")
+    answered: str = ""
 
 
 class StepRow(msgspec.Struct, frozen=True):
@@ -60,7 +63,8 @@ class StepRow(msgspec.Struct, frozen=True):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """`lockstep log --json`. `coverage`: what was live while it was recorded."""
+    """`lockstep log --json`. `coverage`: what was live while it was recorded. `branches`: the names of all of the run,
+    main first; `forks`: what became of those that come from this one."""
 
     run: str
     state: RunState
@@ -68,6 +72,7 @@ class Log(msgspec.Struct, frozen=True):
     branches: tuple[str, ...]
     coverage: tuple[Coverage, ...]
     steps: tuple[StepRow, ...]
+    forks: tuple[Fork, ...] = ()
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -89,6 +94,7 @@ class Shown(msgspec.Struct, frozen=True):
     error: str
     effects: tuple[EffectRow, ...]
     reads: tuple[ReadRow, ...] = ()
+    answered: str = ""
 
 
 def runs(store: Store) -> list[Run]:
@@ -103,8 +109,9 @@ def _run(store: Store, name: str) -> Run:
         reader = store.run(name)
         info = reader.info
         unread = Run(
-            name, name, DAMAGED, info.steps, (MAIN,), began(info.started), info.size, None, info.incomplete, info.origin
-        )
+            name, name, DAMAGED, info.steps, tuple(one.name for one in info.branches), began(info.started),
+            sum(one.size for one in info.branches), None, info.incomplete, info.origin,
+        )  # fmt: skip
         status, uncovered = ending.read(reader), len(live.recorded(reader))
     except StoreError as error:
         return msgspec.structs.replace(unread, problem=error.message)
@@ -121,14 +128,17 @@ def began(nanoseconds: int) -> str:
 
 def log(run: str, timeline: Timeline) -> Log:
     """All steps of a run, as data."""
-    status = ending.read(timeline.reader)
+    reader = timeline.reader
+    status = ending.read(reader)
+    path = addresses.parse(run).path
     return Log(
         run=run,
-        state=ending.state(timeline.reader.info, status),
+        state=ending.state(reader.info, status),
         exit=status,
-        branches=(MAIN,),
-        coverage=live.recorded(timeline.reader),
+        branches=tuple(one.name for one in reader.branches),
+        coverage=live.recorded(reader),
         steps=tuple(step_row(run, timeline, step) for step in timeline.steps),
+        forks=tuple(branches.forks(reader, path, reader.branch)),
     )
 
 
@@ -146,7 +156,13 @@ def effect_row(step: str, timeline: Timeline, effect: Effect) -> EffectRow:
         name=calls.name(timeline, effect),
         lane=effect.lane,
         effect_class=calls.effect_class(timeline, effect),
+        answered=answered(timeline, effect),
     )
+
+
+def answered(timeline: Timeline, effect: Effect) -> str:
+    """How a call of a branch got its answer, see `EffectRow`."""
+    return branches.answered(timeline.reader, effect.stream, effect.end_seq, effect.end)
 
 
 def closing_effect(step: Step) -> Effect | None:
@@ -165,12 +181,14 @@ def show(place: Place) -> Shown:
                       calls.effect_class(timeline, child))
             for child in effect.children
         )  # fmt: skip
-        return _shown(str(address), calls.read(timeline, effect), nested)
+        shown = _shown(str(address), calls.read(timeline, effect), nested)
+        return msgspec.structs.replace(shown, answered=answered(timeline, effect))
     rows = tuple(effect_row(f"{address}", timeline, one) for one in step.effects)
     reads = looked.of_step(str(address.path), timeline, step)
     closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)
     if closing is not None:
-        return msgspec.structs.replace(_shown(str(address), calls.read(timeline, closing), rows), reads=reads)
+        shown = _shown(str(address), calls.read(timeline, closing), rows)
+        return msgspec.structs.replace(shown, reads=reads, answered=answered(timeline, closing))
     return Shown(
         address=str(address), kind=step.kind, name=step.name, lane=step.lane, effect_class=None, site="", status=None,
         began=step.at, duration=None, request=given(timeline.reader) if step.kind == INPUT else None,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from lockstep.debugger import calls, ending, listing, looked, words
+from lockstep.debugger import branches, calls, ending, listing, looked, words
 from lockstep.debugger.calls import Call
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.messages import Conversation, Message, ToolCall
+from lockstep.log import address as addresses
+from lockstep.log.address import MAIN
 from lockstep.log.model import RunState, Status
 from lockstep.log.timeline import END, INPUT, Effect, Step, Timeline
 from lockstep.session.report import Coverage
@@ -24,6 +26,7 @@ STATES: dict[str, str] = {
     RunState.FAILED: "bad",
     RunState.INTERRUPTED: "warn",
     RunState.GROWING: "warn",
+    RunState.REFUSED: "bad",
 }
 
 RUN_COLUMNS = (
@@ -65,12 +68,74 @@ LOG_COLUMNS = tuple(("", side) for side in ("right", "left", "left", "left", "le
 LOG_FLEXIBLE = 3
 
 
-def log_head(run: str, timeline: Timeline) -> Line:
-    info = timeline.reader.info
-    status = ending.read(timeline.reader)
-    state = ending.state(info, status)
+def log_head(run: str, timeline: Timeline) -> list[Line]:
+    reader = timeline.reader
+    status = ending.read(reader)
+    state = ending.state(reader.info, status)
     more = f", {words.ended(status)}" if status is not None else ""
-    return [(f"{safe(run)}@main", "strong"), "   ", (state.value, STATES[state]), more]
+    if reader.branch == MAIN:
+        return [[(f"{safe(run)}@main", "strong"), "   ", (state.value, STATES[state]), more]]
+    path = addresses.parse(run).path
+    info = next(one for one in reader.branches if one.name == reader.branch)
+    told = branches.fork(reader, path, info)
+    lines: list[Line] = [[(safe(run), "strong"), "   ", (told.state, STATES.get(told.state, "bad")), more]]
+    came = "   ".join(part for part in (_given(told), _came(told)) if part)
+    lines.append(["  from ", (safe(told.parent), "address"), f", {came}" if came else ""])
+    lines += [[("  refused", "bad"), f": {cut(safe(what), _WIDE)}"] for what in told.refused if what]
+    return lines
+
+
+_WIDE = 160  # columns for a call that was refused
+_FORKS = 20  # branches that are listed without --all
+
+
+def log_forks(found: Sequence[branches.Fork], path: str, branch: str, *, everything: bool) -> list[Line]:
+    """The branches that come from a branch, as a tree below its steps. `path`: the run as it stands in an address."""
+    above = str(addresses.Address(path, branch))
+    shown = found if everything else found[:_FORKS]
+    lines: list[Line] = []
+    for one in shown:
+        parent = addresses.parse(one.parent)
+        # What comes from a branch in this list stands below it.
+        depth = _depth(one, {each.address: each for each in shown}, above)
+        where = one.parent.removeprefix(path) if depth == 0 and parent.branch == branch else one.parent
+        where = where.removeprefix(f"@{addresses.quote(branch)}") if branch != MAIN else where
+        left = ", ".join(part for part in (safe(where or one.parent), _given(one)) if part)
+        lines.append([
+            f"{'   ' * depth}└─ ", (safe(one.address), "strong"), f"  from {left}   ",
+            (_came(one), STATES.get(one.state, "bad")),
+        ])  # fmt: skip
+        if one.problem:
+            lines.append([f"{'   ' * depth}   {safe(one.problem)}"])
+    if len(found) > len(shown):
+        name = shlex.quote(above)
+        lines.append([f"└─ {len(found) - len(shown)} more branches: lockstep log {safe(name)} --all"])
+    return lines
+
+
+def _depth(one: branches.Fork, listed: Mapping[str, branches.Fork], above: str) -> int:
+    depth = 0
+    while depth < len(listed):
+        parent = addresses.parse(one.parent)
+        address = str(addresses.Address(parent.path, parent.branch))
+        if address == above or address not in listed:
+            break
+        one = listed[address]
+        depth += 1
+    return depth
+
+
+def _given(fork: branches.Fork) -> str:
+    return words.number(len(fork.edits), "edit") if fork.edits else ""
+
+
+def _came(fork: branches.Fork) -> str:
+    """What came of a branch: how its calls were answered, and how it ended where that is not well."""
+    counts = (("live", fork.live), ("reused", fork.reused), ("refused", len(fork.refused)))
+    told = [f"{name} {count}" for name, count in counts if count]
+    if fork.state not in (RunState.COMPLETE, RunState.REFUSED):
+        told.append(fork.state)
+    return ", ".join(told)
 
 
 def log_uncovered(found: Sequence[Coverage]) -> list[Line]:
@@ -94,7 +159,8 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
             rows.append([number, *_step_row(timeline, step), mark])
             continue
         within = "" if only else f".{effect.number}"
-        rows.append([number, within, *_effect_row(calls.read(timeline, effect)), mark])
+        answered = listing.answered(timeline, effect)
+        rows.append([number, within, *_effect_row(calls.read(timeline, effect), answered), mark])
     return rows[::-1]
 
 
@@ -116,13 +182,14 @@ def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
     return ["", "● step", safe(step.name), "", "", ""]
 
 
-def _effect_row(call: Call) -> list[Piece]:
+def _effect_row(call: Call, answered: str) -> list[Piece]:
     style = "bad" if call.error else "warn" if call.status in (None, Status.CANCELLED) else ""
     mark: Piece = (f"● {call.kind}", style) if style else f"● {call.kind}"
     conversation = call.conversation
     tokens = _tokens(conversation)
     duration = words.duration(call.duration / 1e9) if call.duration is not None else "in flight"
-    shown_class = _class(call.kind, call.effect_class)
+    how = answered if answered not in (branches.LIVE, branches.RECORDED) else ""
+    shown_class = ", ".join(part for part in (_class(call.kind, call.effect_class), how) if part)
     return [mark, _summary(call), (shown_class, "dim"), tokens, duration]
 
 
@@ -238,6 +305,15 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 _READS = 8  # of a step that are shown
 
 
+_ANSWERED = {
+    branches.LIVE: "live: it ran for real in this branch",
+    branches.RECORDED: "as recorded, before this branch began",
+    "edited": "edited: by the fork, in place of the recorded answer",
+    "reused": "reused: it was not run, a recorded call that asked the same has this answer",
+    "served": "served: from the record, after an edit further back",
+}
+
+
 def shown(found: listing.Shown, conversation: Conversation | None, width: int) -> list[Line]:
     """The lines of `show`. `width`: columns there are for one line; 0 where nothing is cut."""
     facts = [
@@ -265,13 +341,15 @@ def shown(found: listing.Shown, conversation: Conversation | None, width: int) -
     else:
         lines += _value("request", _bare(found.request), width)
         lines += _value("answer", found.outcome, width)
+    if found.answered:
+        lines.append([("answered   ", "dim"), _ANSWERED.get(found.answered, safe(found.answered))])
     if found.error:
         lines += _block("error", found.error, width, "bad")
     # One effect that is the step itself has been shown.
     for row in found.effects if len(found.effects) > 1 or found.kind in (INPUT, END) or "/" in found.address else ():
         lines.append([
             ("effect     ", "dim"), (safe(row.address), "address"),
-            f"  {row.kind} {safe(row.name)}  {row.effect_class}  lane {safe(row.lane)}",
+            f"  {row.kind} {safe(row.name)}  {row.effect_class}  lane {safe(row.lane)}  {row.answered}".rstrip(),
         ])  # fmt: skip
     # Files tell more than variables, and those that are set more than those that are not.
     reads = sorted(found.reads, key=lambda read: (read.source == "environ", read.found == looked.NOT_SET))
