@@ -276,19 +276,22 @@ def scrub(
     scrubbing.scrub(run, store=store, check=check, as_json=as_json, debug=debug or context.obj)
 
 
-@app.command(epilog="Example: lockstep rm refund-2 refund-3")
+@app.command(epilog="Example: lockstep rm refund-2 refund-3      lockstep rm refund@try-2")
 def rm(
     context: typer.Context,
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs, as `lockstep runs` names them.")],
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN[@BRANCH]...", help="Runs with all their branches, or single branches.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also the branches that come from a named one.")] = False,
     store: Store = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete runs from the store."""
+    """Delete runs or branches from the store."""
     from lockstep.cli import storing
 
-    storing.rm(runs, store=store, yes=yes, as_json=as_json, debug=debug or context.obj)
+    storing.rm(runs, store=store, yes=yes, force=force, as_json=as_json, debug=debug or context.obj)
 
 
 @app.command(epilog="Example: lockstep gc")

@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from lockstep.cli import failures, terminal
-from lockstep.debugger import words
+from lockstep.debugger import removal, words
 from lockstep.debugger.lines import safe
 from lockstep.log import exchange
 from lockstep.log.sqlite import clean
@@ -23,7 +23,7 @@ def export(run: str, *, store: str | None, output: str, format_: str, force: boo
                 return
             terminal.emit(done)
             return
-        what = words.number(done.events, "event")
+        what = words.number(done.events, "event") + _more(done.branches)
         if done.open_end:
             what += ", open end"
         if output != exchange.STDOUT:
@@ -42,11 +42,16 @@ def import_(file: str, *, store: str | None, as_json: bool, debug: bool) -> None
             _imported(one)
 
 
+def _more(branches: tuple[str, ...]) -> str:
+    """What a file holds beside a run's main branch."""
+    return f"  {words.number(len(branches), 'branch', 'branches')}" if len(branches) > 1 else ""
+
+
 def _imported(one: exchange.Imported) -> None:
     end = ", open end" if one.open_end else ""
     state = "authentic" if one.trust is Trust.AUTHENTIC else "consistent"
     seal = {Trust.UNCHECKED: f", sealed with key {one.key}", Trust.OTHER_KEY: f", sealed with key {one.key}, not yours"}
-    what = f"  {words.number(one.events, 'event')}  {state}{safe(seal.get(one.trust, ''))}{end}"
+    what = f"  {words.number(one.events, 'event')}{_more(one.branches)}  {state}{safe(seal.get(one.trust, ''))}{end}"
     terminal.say([("● imported ", "good"), (safe(one.run), "strong"), what])
     if one.run != one.recorded_as:
         terminal.say(f"  {safe(one.recorded_as)} was taken: it is {safe(one.run)} here")
@@ -57,22 +62,21 @@ def _imported(one: exchange.Imported) -> None:
     terminal.say(f"  next: lockstep log {safe(name)}")
 
 
-def rm(runs: list[str], *, store: str | None, yes: bool, as_json: bool, debug: bool) -> None:
-    """Deletes runs: all of those named, or none."""
+def rm(runs: list[str], *, store: str | None, yes: bool, force: bool, as_json: bool, debug: bool) -> None:
+    """Deletes runs and branches: all of those named, or none."""
     with failures.reported(as_json=as_json, debug=debug), open_store(store) as opened:
-        found = [opened.run(name).info for name in dict.fromkeys(runs)]
+        found = removal.find(opened, runs, force=force)
         if not yes and sys.stdin.isatty() and not as_json:
             import typer
 
-            names = ", ".join(safe(info.name) for info in found)
-            if not typer.confirm(f"delete {names}?", err=True):
+            if not typer.confirm(f"delete {', '.join(safe(one.address) for one in found)}?", err=True):
                 raise SystemExit(failures.NO)
-        for info in found:
-            opened.delete_run(info.name)
+        for one in found:
+            removal.remove(opened, one)
             if not as_json:
-                terminal.say([("● deleted ", "good"), (safe(info.name), "strong"), f"  {words.size(info.size)}"])
+                terminal.say([("● deleted ", "good"), (safe(one.address), "strong"), f"  {words.size(one.size)}"])
         if as_json:
-            terminal.emit([{"run": info.name, "size": info.size} for info in found])
+            terminal.emit([{"run": one.address, "size": one.size} for one in found])
         else:
             terminal.say("  the room is used again by later runs; to give it back: lockstep gc")
 

@@ -21,11 +21,13 @@ _STATE = {
     RunState.FAILED: "bad",
     RunState.INTERRUPTED: "warn",
     RunState.GROWING: "warn",
+    RunState.REFUSED: "bad",
 }
 # Differences at a recorded call, which `show` can show.
 _AT_A_CALL = (Code.REQUEST, Code.ORDER, Code.MISSING, Code.PAST_END, Code.UNSERVABLE, Code.ENVIRONMENT)
 _SHOWN = 5  # entries of a list that could be long
 _PROBLEM = 200  # columns for a problem of a record
+_BRANCHES = 20
 _WIDE = 100  # columns for a recorded or present value
 _WIDEST = 160  # for something that is named with its place
 _EXPLAIN: Piece = (f"lockstep explain {Code.NOT_COVERED}", "address")
@@ -190,6 +192,12 @@ def checking(checked: Checked) -> list[Line]:
     lines += [[f"  {text}"] for text in _meaning(checked)]
     if checked.recorded_as:
         lines.append([f"  it was recorded as {safe(checked.recorded_as)}"])
+    for one in checked.branches[1:][:_BRANCHES]:
+        trust = "" if one.trust is checked.trust else f", {one.trust.value}"
+        end = ", open end" if one.open_end else ""
+        lines.append([f"  and {safe(one.address)}  {words.number(one.events, 'event')}{trust}{end}"])
+    if len(checked.branches) > _BRANCHES + 1:
+        lines.append([f"    … and {len(checked.branches) - _BRANCHES - 1} more branches"])
     return lines
 
 
@@ -223,8 +231,14 @@ def refusing(checked: Checked) -> list[Line]:
         Trust.UNKEYED: "it has no seal",
         Trust.UNCHECKED: "there is no key to check its seal with",
         Trust.OTHER_KEY: "it is sealed with another key",
-    }.get(checked.trust, "its end is open")
-    return [[("✗ ", "bad"), ("not authentic", "bad"), f"   {safe(checked.run)}: {why}"]]
+    }.get(checked.trust, "its end is open" if checked.open_end else "")
+    if why:
+        return [[("✗ ", "bad"), ("not authentic", "bad"), f"   {safe(checked.run)}: {why}"]]
+    lines: list[Line] = []
+    for one in checked.unsure[:_SHOWN]:
+        what = one.trust.value if one.trust is not Trust.AUTHENTIC else "its end is open"
+        lines.append([("✗ ", "bad"), ("not authentic", "bad"), f"   {safe(one.address)}: {what}"])
+    return lines
 
 
 def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str] = ()) -> list[Line]:

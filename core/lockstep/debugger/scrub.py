@@ -14,15 +14,17 @@ from typing import Any
 
 import msgspec
 
-from lockstep.errors import Code, StoreError, TargetError
+from lockstep.errors import AddressError, Code, StoreError, TargetError
 from lockstep.log import personal, placeholders, roll
+from lockstep.log.address import MAIN
 from lockstep.log.hiding import Hiding
 from lockstep.log.model import Event, Kind, RunState, Value
 from lockstep.log.names import Judge, Rules
 from lockstep.log.placeholders import Placeholder
 from lockstep.log.redact import Hit
 from lockstep.log.sqlite.store import SqliteStore
-from lockstep.log.store import RunReader, open_store
+from lockstep.log.store import RunReader, Store, open_store
+from lockstep.log.timeline import branch_of
 
 SCRUBBED = "scrubbed"  # the key of a run's meta that says so
 _BATCH = 256
@@ -31,7 +33,8 @@ _NUMBERS = "values"  # of a READS event: packed numbers, no text
 
 class Finding(msgspec.Struct, frozen=True):
     """One thing that is still there: of what kind, where (an event's position, 0 for the run's meta), how often.
-    `seen` is its beginning, enough to recognise it."""
+    `process`: with the branch, as in `main@try-2`, where that is not main. `seen` is its beginning, enough to recognise
+    it."""
 
     kind: str
     process: str
@@ -50,12 +53,13 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Scrubbed(msgspec.Struct, frozen=True):
-    """The new run, and how often each kind was taken out."""
+    """The new run, and how often each kind was taken out. `branches`: the new run's, which are scrubbed with it."""
 
     run: str
     scrubbed: str
     events: int
     replaced: dict[str, int]
+    branches: tuple[str, ...] = (MAIN,)
 
 
 class Scrubber:
@@ -113,12 +117,14 @@ def check(store: str, run: str, rules: Rules = Rules(), own: Mapping[str, str] |
 
     scrubber = Scrubber(rules, _compiled(own), seen)
     with open_store(store) as opened:
-        reader = opened.run(run)
+        reader = _whole(opened, run)
         scrubber.value(_told(reader.meta))
-        for stream in reader.streams:
-            for event in reader.events(stream.id):
-                at = (stream.process, event.pos, event.kind.name.lower())
-                scrubber.event(event)
+        for branch in reader.branches:
+            for stream in branch.streams:
+                process = stream.process if branch.name == MAIN else f"{stream.process}@{branch.name}"
+                for event in reader.stored.events(stream.id):
+                    at = (process, event.pos, event.kind.name.lower())
+                    scrubber.event(event)
     found = tuple(
         Finding(kind, process, pos, what, count, _beginning(text))
         for (kind, process, pos, what, text), count in counts.items()
@@ -127,7 +133,7 @@ def check(store: str, run: str, rules: Rules = Rules(), own: Mapping[str, str] |
 
 
 def scrub(store: str, run: str, rules: Rules = Rules(), own: Mapping[str, str] | None = None) -> Scrubbed:  # noqa: B008
-    """Writes `RUN-scrubbed` beside a run. Raises StoreError and TargetError as `check`."""
+    """Writes `RUN-scrubbed` beside a run, with all its branches. Raises StoreError and TargetError as `check`."""
     replaced: dict[str, int] = {}
 
     def seen(text: bytes, kind: str) -> None:
@@ -135,41 +141,53 @@ def scrub(store: str, run: str, rules: Rules = Rules(), own: Mapping[str, str] |
 
     scrubber = Scrubber(rules, _compiled(own), seen)
     with open_store(store) as opened:
-        reader = opened.run(run)
-        if reader.info.state is RunState.GROWING:
+        reader = _whole(opened, run)
+        if any(branch.state is RunState.GROWING for branch in reader.branches):
             raise StoreError(Code.UNWRITABLE, f"run {run} is still being written: scrub it when it has ended")
         if not isinstance(opened, SqliteStore):
             raise TypeError("runs are scrubbed in files only")
         return _write(opened, reader, scrubber, replaced)
 
 
+def _whole(store: Store, run: str) -> RunReader:
+    """The run of that name; a branch of one is scrubbed with it."""
+    reader = branch_of(store, run)
+    if reader.branch != MAIN:
+        name = reader.info.name
+        raise AddressError(Code.NO_ADDRESS, f"a run is scrubbed with all its branches, so name the run: {name}")
+    return reader
+
+
 def _write(store: SqliteStore, reader: RunReader, scrubber: Scrubber, replaced: dict[str, int]) -> Scrubbed:
     meta: Any = scrubber.value(_told(reader.meta))
     meta = {**(reader.meta if isinstance(reader.meta, dict) else {}), **meta, SCRUBBED: reader.info.name}
     meta.pop("vault", None)
-    new = store.create_run(f"{reader.info.name}-scrubbed", meta, started=reader.info.started)
+    new = store.create_run(f"{reader.info.name}-scrubbed", meta, started=reader.info.started).name
     events = 0
     try:
-        # The supervisor's stream last: its end has what the others have come to.
-        for stream in sorted(reader.streams, key=lambda each: each.process == roll.LAUNCH):
-            end = reader.end(stream.id)
-            appender = store.stream(new, stream.process)
-            for batch in batched(map(scrubber.event, reader.events(stream.id)), _BATCH):
-                appender.append([_called(event, store, new.name) for event in batch])
-                events += len(batch)
-            appender.close(None if end.state is RunState.GROWING else end.state, end.faults)
+        # In the order in which they were made, so a parent is there when its branches come.
+        for branch in sorted(reader.branches, key=lambda each: each.id):
+            if branch.parent:
+                store.create_branch(new, branch.name, branch.parent, branch.pos)
+            # The supervisor's stream last: its end has what the others have come to.
+            for stream in sorted(branch.streams, key=lambda each: each.process == roll.LAUNCH):
+                end = reader.end(stream.id)
+                appender = store.stream(new, stream.process, branch=branch.name)
+                for batch in batched(map(scrubber.event, reader.stored.events(stream.id)), _BATCH):
+                    appender.append([_called(event, store, new, branch.name) for event in batch])
+                    events += len(batch)
+                appender.close(None if end.state is RunState.GROWING else end.state, end.faults)
     except BaseException:
-        store.delete_run(new.name)
+        store.delete_run(new)
         raise
-    return Scrubbed(reader.info.name, new.name, events, replaced)
+    return Scrubbed(reader.info.name, new, events, replaced, tuple(branch.name for branch in reader.branches))
 
 
-def _called(event: Event, store: SqliteStore, run: str) -> Event:
-    """An event that has the roll of the run's streams gets that of the new ones."""
+def _called(event: Event, store: SqliteStore, run: str, branch: str) -> Event:
+    """An event that has the roll of the branch's streams gets that of the new ones."""
     if event.kind is not Kind.FINISH or not isinstance(event.body, dict) or roll.STREAMS not in event.body:
         return event
-    reader = store.run(run)
-    whole = roll.call(reader)
+    whole = roll.call(store.run(run, branch))
     entries = whole if isinstance(whole, list) else []
     called = [entry for entry in entries if isinstance(entry, list) and entry[0] != roll.LAUNCH]
     return msgspec.structs.replace(event, body={**event.body, roll.STREAMS: called})

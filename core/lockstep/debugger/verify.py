@@ -10,14 +10,16 @@ from lockstep.debugger.replay import Replayed, replay
 from lockstep.errors import Difference
 from lockstep.log import seal
 from lockstep.log.store import open_store
-from lockstep.log.verify import Trust
+from lockstep.log.timeline import branch_of
+from lockstep.log.verify import Branch, Trust
 from lockstep.log.verify import verify as chain_verify
 
 
 class Checked(msgspec.Struct, frozen=True):
     """What the chain and its seals say. `open_end`: the recording has no end, so a missing tail would not show.
     `trust`: what is known of who wrote it; `key`: the id of the key it is sealed with; `sealed`: (process, events)
-    of each stream; `ours`: the id of the key here; `recorded_as`: its first name, where it has another now."""
+    of each stream; `ours`: the id of the key here; `recorded_as`: its first name, where it has another now; `branches`:
+    what each branch that was checked shows, the one that was asked for first."""
 
     run: str
     events: int
@@ -28,18 +30,24 @@ class Checked(msgspec.Struct, frozen=True):
     sealed: tuple[tuple[str, int], ...]
     recorded_as: str
     problems: tuple[str, ...]
+    branches: tuple[Branch, ...] = ()
 
     @property
     def authentic(self) -> bool:
-        """Whether all of it, to its end, is what the owner of the key recorded."""
-        return self.trust is Trust.AUTHENTIC and not self.open_end
+        """Whether all of it, with its branches and to the end of each, is what the owner of the key recorded."""
+        return self.trust is Trust.AUTHENTIC and not self.open_end and not self.unsure
+
+    @property
+    def unsure(self) -> tuple[Branch, ...]:
+        """Other branches that are not authentic to their end."""
+        return tuple(one for one in self.branches[1:] if one.trust is not Trust.AUTHENTIC or one.open_end)
 
 
 class Verified(msgspec.Struct, frozen=True):
     """`identical`: the record is consistent and all `times` replays were the same run with one digest.
     `authentic`: it is sealed to its end with the key that is here; `trust` and `key`: see `Checked`.
     `replays`: how many were made; the first that differed ended it. `digests`: the different ones seen.
-    `redacted`: secrets that a replay had only placeholders for."""
+    `redacted`: secrets that a replay had only placeholders for. `branches`: what each branch's record shows."""
 
     run: str
     identical: bool
@@ -57,13 +65,15 @@ class Verified(msgspec.Struct, frozen=True):
     difference: Difference | None = msgspec.field(name="divergence")
     seconds: float
     redacted: tuple[str, ...]
+    branches: tuple[Branch, ...] = ()
 
 
 def check(store: str, run: str) -> Checked:
-    """Checks the chain and the seals of a run: that what is stored is what was recorded."""
+    """Checks the chain and the seals of a run with its branches, or of one branch with what it comes from: that what is
+    stored is what was recorded."""
     key = seal.given()
     with open_store(store) as opened:
-        reader = opened.run(run)
+        reader = branch_of(opened, run)
         found = chain_verify(reader, key)
     return Checked(
         run=run,
@@ -72,9 +82,10 @@ def check(store: str, run: str) -> Checked:
         trust=found.trust,
         key=found.key,
         ours=key.id if key is not None else "",
-        sealed=tuple((stream.process, stream.events) for stream in reader.streams),
-        recorded_as=found.recorded_as if found.recorded_as != run else "",
+        sealed=tuple((stream.process, stream.events) for stream in reader.own),
+        recorded_as=found.recorded_as if found.recorded_as != reader.info.name else "",
         problems=tuple(str(problem) for problem in found.problems),
+        branches=found.branches,
     )
 
 
@@ -118,4 +129,5 @@ def judge(checked: Checked, done: Sequence[Replayed], times: int) -> Verified:
         difference=next((one.difference for one in done if one.difference is not None), None),
         seconds=sum(one.seconds for one in done),
         redacted=tuple(sorted({name for one in done for name in one.redacted})),
+        branches=checked.branches,
     )

@@ -15,10 +15,12 @@ import zstandard
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import jsonl, seal
+from lockstep.log.address import MAIN
 from lockstep.log.model import RunState, Value
 from lockstep.log.sqlite import stranger, tape
 from lockstep.log.sqlite.store import SqliteStore
 from lockstep.log.store import open_store
+from lockstep.log.timeline import branch_of
 from lockstep.log.verify import Trust, verify
 
 TAPE, JSONL = "tape", "jsonl"
@@ -36,7 +38,7 @@ _PIECE = 1 << 20
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """What was written. `open_end`: the run has no end, or had none yet."""
+    """What was written. `open_end`: the run has no end, or had none yet. `branches`: those that are in it."""
 
     run: str
     file: str
@@ -44,6 +46,7 @@ class Exported(msgspec.Struct, frozen=True):
     size: int
     events: int
     open_end: bool
+    branches: tuple[str, ...] = (MAIN,)
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -56,6 +59,7 @@ class Imported(msgspec.Struct, frozen=True):
     trust: Trust
     key: str
     command: tuple[str, ...]
+    branches: tuple[str, ...] = (MAIN,)
 
 
 def export(
@@ -66,7 +70,8 @@ def export(
     *,
     force: bool = False,
 ) -> Exported:
-    """Writes a run to a file, whole or not at all, while others may go on writing to the store.
+    """Writes a run with its branches to a file, whole or not at all, while others may go on writing to the store. Of
+    one branch (`RUN@BRANCH`), with what it shares, only lines are written.
 
     format_  `tape` or `jsonl`; "" goes by the file's name
     force    replaces a file that is there
@@ -75,12 +80,18 @@ def export(
     """
     format_ = format_ or (JSONL if ".jsonl" in os.path.basename(file) or file == STDOUT else TAPE)
     with open_store(store) as opened:
-        info = opened.run(run).info
+        reader = branch_of(opened, run)
+        info = reader.info
         if format_ == JSONL:
-            reader = opened.run(run)
             with _out(file, force=force) as out:
                 for line in jsonl.lines(reader):
                     out.write(line)
+        elif reader.branch != MAIN:
+            raise StoreError(
+                Code.UNWRITABLE,
+                f"a tape holds a whole run with all its branches: export {info.name}. To write {run} alone: "
+                "--format jsonl",
+            )
         elif file == STDOUT:
             raise StoreError(Code.UNWRITABLE, "a tape is a database, which cannot go to stdout: name a file")
         else:
@@ -88,7 +99,10 @@ def export(
                 _tape(store, run, out)
     size = os.path.getsize(file) if file != STDOUT else 0
     open_end = info.state in (RunState.GROWING, RunState.INTERRUPTED)
-    return Exported(run, file, format_, size, sum(stream.events for stream in info.streams), open_end)
+    counted = [info] if reader.branch != MAIN else list(info.branches)
+    events = sum(stream.events for one in counted for stream in one.streams)
+    names = (reader.branch,) if reader.branch != MAIN else tuple(one.name for one in info.branches)
+    return Exported(run, file, format_, size, events, open_end, names)
 
 
 def import_tape(store: str, file: str) -> list[Imported]:
@@ -130,6 +144,7 @@ def import_tape(store: str, file: str) -> list[Imported]:
                     checked.trust,
                     checked.key,
                     _command(reader.meta),
+                    tuple(one.name for one in reader.branches),
                 )
                 for name, checked, reader in zip(names, found, runs, strict=True)
             ]

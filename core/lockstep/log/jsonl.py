@@ -1,6 +1,7 @@
 """A run as text: one JSON object a line, with whole values, for other tools to read.
 
-The first line describes the run, each other one an event. What JSON cannot say is a map with one key: `{"$bytes":
+The first line describes the run, each other one an event; those of a branch follow, with its name, and share what is
+before them with its parent, up to its position. What JSON cannot say is a map with one key: `{"$bytes":
 base64}`, `{"$float": "nan"}` (`inf`, `-inf`); a map that looks like one of these is `{"$map": [[key, value], …]}`.
 Every value is written out, so what a tape stores once (a chat's history) is here as often as it was sent.
 """
@@ -13,31 +14,49 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from lockstep.log.model import Event, Value
+from lockstep.log.address import MAIN
+from lockstep.log.model import Event, StreamInfo, Value
 from lockstep.log.sqlite.schema import FORMAT
-from lockstep.log.store import RunReader
+from lockstep.log.store import ROOT, RunReader
 
 BYTES, FLOAT, MAP = "$bytes", "$float", "$map"
 _MARKS = frozenset({BYTES, FLOAT, MAP})
 
 
 def lines(reader: RunReader) -> Iterator[bytes]:
-    """The lines of a run, each with its end."""
+    """The lines of a run with its branches, or of one branch with what it shares; each with its end."""
     info = reader.info
-    yield _line({
-        "lockstep": "run", "format": FORMAT, "run": info.name, "state": info.state.value, "started": info.started,
-        "meta": plain(reader.meta),
-        "streams": [
-            {"process": stream.process, "events": stream.events, "head": reader.end(stream.id).head.hex()}
-            for stream in info.streams
-        ],
-    })  # fmt: skip
+    head: dict[str, Any] = {"lockstep": "run", "format": FORMAT, "run": info.name}
+    if reader.branch != MAIN:
+        head["branch"] = reader.branch
+    head |= {"state": info.state.value, "started": info.started, "meta": plain(reader.meta)}
+    head["streams"] = [_stream(reader, stream) for stream in info.streams]
+    others = [one for one in reader.branches if one.name != MAIN] if reader.branch == MAIN else []
+    if others:
+        head["branches"] = [
+            {
+                "branch": one.name, "parent": one.parent, "pos": one.pos, "base": one.base, "state": one.state.value,
+                "streams": [_stream(reader, stream) for stream in one.streams],
+            }
+            for one in others
+        ]  # fmt: skip
+    yield _line(head)
     for stream in info.streams:
-        for seq, event in enumerate(reader.events(stream.id)):
-            yield _line(_row(stream.process, seq, event))
+        for seq, event in reader.heads(stream.id):
+            yield _line(_row(stream.process, seq, event, reader.body(stream.id, seq)))
+    for one in others:
+        for stream in one.streams:
+            base = one.base if stream.process == ROOT else 0
+            for seq, event in reader.stored.heads(stream.id):
+                row = _row(stream.process, base + seq, event, reader.stored.body(stream.id, seq))
+                yield _line({"branch": one.name, **row})
 
 
-def _row(process: str, seq: int, event: Event) -> dict[str, Any]:
+def _stream(reader: RunReader, stream: StreamInfo) -> dict[str, Any]:
+    return {"process": stream.process, "events": stream.events, "head": reader.end(stream.id).head.hex()}
+
+
+def _row(process: str, seq: int, event: Event, body: Value) -> dict[str, Any]:
     row: dict[str, Any] = {"process": process, "seq": seq, "kind": event.kind.name}
     row |= {"pos": event.pos, "at": event.at, "lane": event.lane}
     for name in ("what", "name", "of"):
@@ -47,8 +66,8 @@ def _row(process: str, seq: int, event: Event) -> dict[str, Any]:
         row["tick"] = event.tick
     if event.key:
         row["key"] = event.key.hex()
-    if event.body is not None:
-        row["body"] = plain(event.body)
+    if body is not None:
+        row["body"] = plain(body)
     return row
 
 

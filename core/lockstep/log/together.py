@@ -28,10 +28,10 @@ def merged(
 ) -> Iterator[Step]:
     """Steps from 0, of all streams; `assemble` makes those of one. The first is the run's first process. `opening`
     and `end`: the kinds of a process's first and last step."""
-    began = [_clock(reader, stream) for stream in streams]
+    offsets = _offsets(reader, streams)
 
     def steps(index: int) -> Iterator[Step]:
-        later = began[index] - began[0] if began[index] and began[0] else 0
+        later = offsets[index]
         heads = sorted(reader.heads(streams[index].id), key=lambda pair: pair[1].pos)
         shifted = ((seq, _later(event, later)) for seq, event in heads)
         for step in assemble(shifted, streams[index].id):
@@ -57,6 +57,26 @@ def _numbered(effects: Sequence[Effect]) -> Iterator[Effect]:
 
 def _later(event: Event, by: int) -> Event:
     return msgspec.structs.replace(event, at=event.at + by) if by else event
+
+
+def _offsets(reader: RunReader, streams: Sequence[StreamInfo]) -> list[int]:
+    """How many nanoseconds after the first process each one began, 0 where the record does not tell."""
+    began = [_clock(reader, stream) for stream in streams]
+    offsets = [clock - began[0] if clock and began[0] else 0 for clock in began]
+    own = {stream.id for stream in reader.own} if reader.fork is not None else set()
+    if not own.isdisjoint(stream.id for stream in streams[1:]):
+        # The clocks of a branch are not those of what it shares: its processes began where their lanes did.
+        lanes = {
+            event.name: event.at for _, event in reader.heads(streams[0].id) if event.kind is Kind.LANE
+        }  # fmt: skip
+        outermost = sorted((stream.process for stream in streams[1:] if stream.id in own), key=len)
+        clocks = {stream.process: clock for stream, clock in zip(streams, began, strict=True)}
+        for index, stream in enumerate(streams):
+            if index and stream.id in own:
+                name = stream.process
+                first = next(one for one in outermost if name == one or name.startswith(f"{one}/"))
+                offsets[index] = lanes.get(first, 0) + began[index] - clocks[first]
+    return offsets
 
 
 def _clock(reader: RunReader, stream: StreamInfo) -> int:
