@@ -20,6 +20,7 @@ from lockstep.launch import offspring
 from lockstep.log.address import called
 from lockstep.log.model import Value
 from lockstep.session import current, rules, snapshot
+from lockstep.session import policy as policies
 from lockstep.session.policy import Policy, Tail
 from lockstep.session.report import Coverage, Report
 from lockstep.session.session import UNKNOWN, Session, finish, start_fork, start_recording, start_replay
@@ -222,7 +223,7 @@ def fork(
             return asyncio.run(coroutine())
 
     session = _begin_fork(
-        address, target, edits or {}, Policy(tuple(live), tail, rules.here().effects), branch, store, deadline
+        address, target, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
     )
     try:
         result = target()
@@ -237,7 +238,7 @@ async def afork(
 ) -> Run:  # fmt: skip
     """As `fork`, under a running event loop: awaits what `target` returns."""
     session = _begin_fork(
-        address, target, edits or {}, Policy(tuple(live), tail, rules.here().effects), branch, store, deadline
+        address, target, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
     )
     try:
         result = target()

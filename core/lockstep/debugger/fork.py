@@ -18,6 +18,7 @@ from lockstep.launch.outcome import coverage
 from lockstep.log.model import Value
 from lockstep.log.store import Store, open_store
 from lockstep.log.timeline import resolve
+from lockstep.session import policy as policies
 from lockstep.session import rules
 from lockstep.session.policy import Policy, Tail
 from lockstep.session.report import Coverage, Report
@@ -84,7 +85,7 @@ def fork(
     Raises StoreError, AddressError (LS205, LS206), LS302 where trust is needed, and TargetError (LS401 to LS405).
     """
     with open_store(store) as opened:
-        made = prepare(opened, address, edits, Policy(tuple(live), tail, rules.here().effects), branch)
+        made = prepare(opened, address, edits, policies.given(live, tail, rules.here().effects), branch)
         place = resolve(opened, address)
         reader, told = place.timeline.reader, recipe(place.timeline.reader)
         words = tuple(command) or told.command

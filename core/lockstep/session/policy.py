@@ -13,11 +13,12 @@ Who says so, strongest first: a rule of the project (`[tool.lockstep.effects]`),
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
 
+from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 from lockstep.session.patterns import Named
 
@@ -76,6 +77,19 @@ class Policy(msgspec.Struct, frozen=True):
     def allows(self, kind: str, name: str, request: Value = None) -> bool:
         """Whether the call was named as one that may run."""
         return bool(self.live) and any(map(Named(kind, name, request).matches, self.live))
+
+
+def given(live: Sequence[str], tail: str, rules: EffectRules) -> Policy:
+    """The policy that a user gives. One pattern may stand for a list of one. Raises TargetError LS402 for a tail that
+    there is not, and a pattern that means nothing."""
+    patterns = (live,) if isinstance(live, str) else tuple(live)
+    for pattern in patterns:
+        if not isinstance(pattern, str) or not pattern.strip():
+            raise TargetError(Code.BAD_TARGET, f"live takes the names of calls that may run, not {pattern!r}")
+    found = next((each for each in TAILS if each == tail), None)
+    if found is None:
+        raise TargetError(Code.BAD_TARGET, f"tail is one of {', '.join(filter(None, TAILS))}, not {tail!r}")
+    return Policy(patterns, found, rules)
 
 
 def judge(kind: str, name: str, request: Value, declared: Declared | None, rules: EffectRules) -> Declared:

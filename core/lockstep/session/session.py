@@ -227,6 +227,7 @@ def start_fork(
     )  # fmt: skip
     session.reading = reading
     session.store, session.branch, session.went_live = store.path, plan.parent, went_live
+    session.effect_rules = plan.policy.rules
     session.vault = Vault(store.path, str(meta.get("vault")))
     session.processes = frozenset(stream.process for stream in reader.streams) - {SUPERVISOR}
     argv = _started(session).get("argv")

@@ -1,0 +1,147 @@
+"""The policy in real forks: what ran, what was answered, what was refused, and with which words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lockstep
+from lockstep.errors import Code, Refused, TargetError
+from lockstep.log.store import open_store
+from lockstep.log.timeline import Timeline
+
+ran: list[str] = []
+cents = 4000
+
+
+@lockstep.tool(effect="read")
+def look(what: str) -> str:
+    ran.append("look")
+    return what
+
+
+@lockstep.tool(effect="mutating")
+def issue_refund(order: int, cents: int) -> dict[str, bool]:
+    ran.append("issue_refund")
+    return {"ok": True}
+
+
+@lockstep.tool
+def tell(whom: str) -> str:
+    ran.append("tell")
+    return whom
+
+
+def agent() -> Any:
+    look("order")
+    answer = issue_refund(452, cents)
+    tell("bob")
+    look("again")
+    return answer
+
+
+@pytest.fixture(autouse=True)
+def _recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with lockstep.record("r"):
+        agent()
+    ran.clear()
+
+
+def _classes(branch: str) -> dict[str, str]:
+    with open_store(None) as opened:
+        timeline = Timeline(opened.run("r", branch))
+        return {one.name: timeline.effect_class(one) for step in timeline.steps for one in step.effects}
+
+
+def test_by_itself_a_tail_reads_and_answers_what_would_change_something_from_the_record() -> None:
+    done = lockstep.fork("r:0", agent)
+    assert (done.state, done.result, done.live, done.reused) == ("complete", {"ok": True}, 2, 2)
+    assert ran == ["look", "look"]
+    assert _classes("fork") == {"look": "read", "issue_refund": "mutating", "tell": "unknown"}
+
+
+def test_a_call_that_the_record_does_not_have_stops_the_program_whatever_that_catches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(globals(), "cents", 4500)
+    after = []
+
+    def talks_over_it() -> None:
+        try:
+            agent()
+        except Exception:
+            after.append("the tool said no")
+
+    with pytest.raises(Refused) as caught:
+        lockstep.fork("r:1", talks_over_it)
+    assert (after, ran) == ([], [])
+    assert caught.value.code is Code.REFUSED
+    assert caught.value.run.state == "refused"
+    said = caught.value.message.splitlines()
+    assert said[0] == "tool issue_refund(order=452, cents=4500) would run for real"
+    line = issue_refund.__wrapped__.__code__.co_firstlineno  # type: ignore[attr-defined]
+    assert "it is mutating (declared in " in said[1]
+    assert f"test_tail.py:{line}) and differs from the recorded call (cents 4000 → 4500)" in said[1]
+    assert said[2] == "let it run:    --live issue_refund"
+
+
+def test_what_is_named_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "cents", 4500)
+    done = lockstep.fork("r:1", agent, live=["issue_*"])
+    assert (done.state, ran) == ("complete", ["issue_refund", "look"])
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [("live", ["look", "issue_refund", "tell", "look"]), ("reuse", []), ("record", [])],
+)  # fmt: skip
+def test_a_tail_says_what_becomes_of_calls_that_the_record_has(tail: Any, expected: list[str]) -> None:
+    assert lockstep.fork("r:0", agent, tail=tail).state == "complete"
+    assert ran == expected
+
+
+def test_a_tail_that_only_the_record_answers_refuses_even_what_only_reads() -> None:
+    def other() -> None:
+        look("something else")
+
+    with pytest.raises(Refused, match="--tail record answers from the record only"):
+        lockstep.fork("r:0", other, tail="record")
+    assert lockstep.fork("r:0", other, tail="reuse").live == 1
+
+
+def test_each_recorded_call_answers_once() -> None:
+    def twice() -> None:
+        issue_refund(452, 4000)
+        issue_refund(452, 4000)
+
+    with pytest.raises(Refused, match="the recorded call like it has answered another one"):
+        lockstep.fork("r:0", twice)
+    assert ran == []
+
+
+def test_the_rules_of_the_project_hold_in_the_tail_and_are_what_the_branch_stores(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.lockstep.effects]\nlook = "mutating"\ntell = "read"\n')
+    done = lockstep.fork("r:0", agent)
+    assert (done.state, ran) == ("complete", ["tell"])
+    assert _classes("fork") == {"look": "mutating", "issue_refund": "mutating", "tell": "read"}
+
+    def other() -> None:
+        look("something else")
+
+    with pytest.raises(Refused, match=r'it is mutating \(by the rule "look" in pyproject.toml\)'):
+        lockstep.fork("r:0", other)
+
+
+def test_a_pattern_may_stand_alone_and_is_never_taken_letter_by_letter() -> None:
+    assert lockstep.fork("r:0", agent, live="tell").state == "complete"
+    assert ran == ["look", "tell", "look"]
+    ran.clear()
+    assert lockstep.fork("r:0", agent, live="x*").live == 2
+
+
+def test_a_policy_that_makes_no_sense_is_said_before_anything_runs() -> None:
+    for given in ({"tail": "replay"}, {"live": [""]}, {"live": [3]}):
+        with pytest.raises(TargetError, match=r"tail is one of live, reuse, record|names of calls that may run"):
+            lockstep.fork("r:0", agent, **given)  # type: ignore[arg-type]
+    assert ran == []
