@@ -112,6 +112,55 @@ def replay(
     )
 
 
+@app.command(
+    epilog="Example: lockstep fork refund:7 --set 7.1:status='\"lost\"' --branch try-2      "
+    "lockstep fork refund:7 --live issue_refund"
+)
+def fork(
+    context: typer.Context,
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where it leaves: a step or an effect of a run.")],
+    command: Command = None,
+    edits: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="ADDR[:PATH]=JSON|@FILE", help="Another answer, or a place in a recorded one."),
+    ] = None,
+    live: Annotated[
+        list[str] | None, typer.Option("--live", metavar="NAME", help="Calls that may run for real: a name or pattern.")
+    ] = None,
+    tail: Annotated[
+        str,
+        typer.Option(
+            "--tail", metavar="live|reuse|record", help="What becomes of all calls past the step; see `docs/forks.md`."
+        ),
+    ] = "",
+    branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The new branch's name.")] = "",
+    store: Store = None,
+    trust: Trust = False,
+    isolate: Isolate = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run the program again, served up to a step, with edited answers, and for real from there: a new branch."""
+    from lockstep.cli import forking
+    from lockstep.session.policy import TAILS
+
+    if tail not in TAILS:
+        raise typer.BadParameter("one of live, reuse and record", param_hint="--tail")
+    forking.fork(
+        address,
+        command or [],
+        store=store,
+        edits=edits or [],
+        live=live or [],
+        tail=tail,
+        branch=branch,
+        trust=trust,
+        isolate=isolate,
+        as_json=as_json,
+        debug=debug or context.obj,
+    )
+
+
 @app.command(epilog="Example: lockstep verify refund --times 20      lockstep verify refund --authentic --times 0")
 def verify(
     context: typer.Context,

@@ -15,9 +15,10 @@ from lockstep.debugger.edits import Edit
 from lockstep.debugger.replay import directory, recipe, revealed, untrusted
 from lockstep.errors import Code, Difference, TargetError
 from lockstep.launch.outcome import coverage
+from lockstep.log.address import called
 from lockstep.log.model import Value
 from lockstep.log.store import Store, open_store
-from lockstep.log.timeline import resolve
+from lockstep.log.timeline import Timeline, resolve
 from lockstep.session import policy as policies
 from lockstep.session import rules
 from lockstep.session.policy import Policy, Tail
@@ -35,6 +36,11 @@ class Forked(msgspec.Struct, frozen=True):
     live        calls past the cut that ran for real; `reused`, `served` and `edited`: that were answered
     refused     what may not run, in words
     unreached   edits whose calls were not made
+    edits       the places that were to be edited
+    shared      the last step that it shares with its parent
+    live_from   the first effect that ran for real, as "8.1"; "" for none
+    last        the number of its last step
+    answer      refused: where to fork again, and which call to edit there, to give it an answer
     difference  diverged: the first one
     """
 
@@ -52,6 +58,11 @@ class Forked(msgspec.Struct, frozen=True):
     edited: int
     refused: tuple[str, ...]
     unreached: tuple[str, ...]
+    edits: tuple[str, ...]
+    shared: int
+    live_from: str
+    last: int
+    answer: tuple[str, str] | None
     difference: Difference | None = msgspec.field(name="divergence")
     seconds: float = 0.0
     command: tuple[str, ...] = ()
@@ -138,6 +149,22 @@ def begin(store: Store, run: str, plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, branch=made.name)
 
 
+def course(timeline: Timeline, upto: int) -> tuple[int, str, int, str]:
+    """Of a branch that leaves its parent at a position: the last step that it shares, its first effect that ran for
+    real, its last step, and a call without an outcome there."""
+    shared, live_from = 0, ""
+    for step in timeline.steps:
+        ends = [(effect, effect.end) for effect in step.effects]
+        own = [effect for effect, end in ends if end is not None and end.pos > upto and not end.name]
+        if own and not live_from:
+            live_from = f"{step.number}.{own[0].number}"
+        if step.effects and all(end is not None and end.pos <= upto for _, end in ends):
+            shared = step.number
+    last = timeline.steps[-1]
+    flying = [effect for effect in last.effects if effect.end is None]
+    return shared, live_from, last.number, f"{last.number}.{flying[-1].number}" if flying else ""
+
+
 def judge(
     store: str, run: str, plan: Plan, exit: int, report: Report | None, command: tuple[str, ...],
     covered: tuple[Coverage, ...],
@@ -147,12 +174,15 @@ def judge(
     with open_store(store) as opened:
         if state in ("complete", "failed"):
             ending.write(opened, run, exit, branch=plan.branch)
-        end = ending.told(opened.run(run, plan.branch))
+        reader = opened.run(run, plan.branch)
+        end = ending.told(reader)
+        shared, live_from, last, flying = course(Timeline(reader), plan.upto)
+    address = called(run, plan.branch)
     answers = report.answers if report is not None else {}
     return Forked(
         run=run,
         branch=plan.branch,
-        address=f"{run}@{plan.branch}",
+        address=address,
         origin=plan.origin,
         state=state,
         exit=exit,
@@ -164,6 +194,11 @@ def judge(
         edited=answers.get("edited", 0),
         refused=report.refused if report is not None else (),
         unreached=report.unreached if report is not None else (),
+        edits=tuple(place for edit in plan.edits for place in edit.told),
+        shared=shared,
+        live_from=live_from,
+        last=last,
+        answer=(f"{address}:{last}", flying) if state == "refused" and flying else None,
         difference=report.difference if report is not None else None,
         seconds=report.seconds if report is not None else 0.0,
         command=command,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # each command loads what it does: `record` neither replays n
     from lockstep.debugger.recorded import Recorded
     from lockstep.debugger.replay import Replayed
     from lockstep.debugger.verify import Checked, Verified
+    from lockstep.session.report import Coverage
 
 _STATE = {
     RunState.COMPLETE: "good",
@@ -38,7 +39,7 @@ def recording(done: Recorded, wanted: str = "") -> list[Line]:
     lines: list[Line] = []
     if not done.run:
         lines.append([("● not recorded", "bad"), f"  {words.ended(done.exit)}"])
-        lines += _faults(done.faults)
+        lines += faults(done.faults)
         return lines
     facts = [
         words.number(done.steps, "step"),
@@ -53,7 +54,7 @@ def recording(done: Recorded, wanted: str = "") -> list[Line]:
     ])  # fmt: skip
     if wanted and wanted != done.run:
         lines.append([f"  there is a run {safe(wanted)} already, so this one is called {safe(done.run)}"])
-    lines += _faults(done.faults)
+    lines += faults(done.faults)
     for lanes, what in ((done.running, "still running"), (done.killed, "cut off")):
         if lanes:
             named = ", ".join(safe(lane) for lane in lanes[:_SHOWN]) + (", …" if len(lanes) > _SHOWN else "")
@@ -68,7 +69,7 @@ def recording(done: Recorded, wanted: str = "") -> list[Line]:
     return lines
 
 
-def _faults(faults: Sequence[str]) -> list[Line]:
+def faults(faults: Sequence[str]) -> list[Line]:
     lines: list[Line] = []
     if faults:
         count = words.number(len(faults), "fault")
@@ -82,6 +83,12 @@ def _uncovered(missing: Sequence[str]) -> list[Line]:
     if len(missing) > _SHOWN:
         lines.append([f"    … and {len(missing) - _SHOWN} more"])
     return lines
+
+
+def live(coverage: Sequence[Coverage]) -> list[Line]:
+    """What was not covered, with what to do; nothing where all was."""
+    found = words.uncovered(coverage)
+    return [*_uncovered(found), ["  why, and what to do: ", _EXPLAIN]] if found else []
 
 
 def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
@@ -104,7 +111,7 @@ def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
             )
         return [*lines, *_redacted(done.redacted), *_isolated(done)]
     lines = [[("✗ ", "bad"), ("not shown to be identical", "bad"), f"   {facts}"]]
-    lines += _faults(done.faults)
+    lines += faults(done.faults)
     lines += _uncovered(missing)
     if missing:
         lines.append(["  why, and what to do: ", _EXPLAIN])
@@ -123,7 +130,18 @@ def _redacted(names: Sequence[str]) -> list[Line]:
     return [[f"  {count} known to neither this environment nor the vault, replaced by placeholders: {shown}"]]
 
 
-def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) -> list[Line]:
+def _diverged(done: Replayed, found: Difference, command: Sequence[str]) -> list[Line]:
+    lines = difference(found)
+    if found.code is Code.NOT_COVERED:
+        return [*lines, *_isolated(done)]
+    for entry in done.coverage:
+        if entry.how == words.DIFFERS:
+            lines.append(["  ", (f"{safe(entry.source)} differs", "warn"), f": {cut(safe(entry.detail), _WIDE)}"])
+    return [*lines, *_advice(done, found, command)]
+
+
+def difference(difference: Difference) -> list[Line]:
+    """The first difference: where it is, what was recorded and what is there now."""
     where = f" at step {difference.step}" if difference.step is not None else ""
     stopped = difference.code is Code.NOT_COVERED
     lines: list[Line] = [[
@@ -135,7 +153,7 @@ def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) ->
         lines.append(["  " + "   ".join(part for part in place if part)])
     if stopped:
         lines.append(["  it is in no recording, and would have happened for real: ", _EXPLAIN])
-        return [*lines, *_isolated(done)]
+        return lines
     what = [safe(difference.kind), safe(difference.name) if difference.name != difference.kind else ""]
     subject = " ".join(part for part in what if part)
     if subject or difference.path:
@@ -149,10 +167,6 @@ def _diverged(done: Replayed, difference: Difference, command: Sequence[str]) ->
     if difference.same_until is not None:
         same = difference.same_until
         lines.append([f"  steps 0–{same} were identical" if same else "  step 0 was identical"])
-    for entry in done.coverage:
-        if entry.how == words.DIFFERS:
-            lines.append(["  ", (f"{safe(entry.source)} differs", "warn"), f": {cut(safe(entry.detail), _WIDE)}"])
-    lines += _advice(done, difference, command)
     return lines
 
 

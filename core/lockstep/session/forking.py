@@ -62,6 +62,7 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
     refused: list[str]
     answers: dict[str, int]
     lived: int
+    started: int  # when it really began: `began` is when its parent's clock did
     failed: bool
     ahead: int  # nanoseconds that steady clocks of the program are ahead of the machine's
     tail: Tail
@@ -179,6 +180,7 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
             "state": self.state(self.failed),
             "difference": self._first,
             "live": self.lived,
+            "seconds": (_monotonic_ns() - self.started) / 1e9,
             "answers": dict(self.answers),
             "refused": tuple(self.refused),
             "unreached": tuple(address for edit in edits.values() for address in edit.told),
@@ -197,6 +199,7 @@ class Forking(_Forked):
         self.plan = plan
         self.upto = plan.upto
         self._later = later
+        self.started = _monotonic_ns()
         self._early: list[tuple[Event, Finish | None]] = []  # what is the branch's own already
         self._parked = []
         self.refused, self.answers = [], {}

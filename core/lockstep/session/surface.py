@@ -299,11 +299,10 @@ class Session:
             lanes=max(1, len(used)),
             counts=dict(self.counts),
             digest=digest.hex(),
-            seconds=(_monotonic_ns() - self.began) / 1e9,
             exit=exit,
             coverage=coverage.of(self),
             faults=tuple(self.faults),
-            **more,
+            **{"seconds": (_monotonic_ns() - self.began) / 1e9, **more},
         )
 
 

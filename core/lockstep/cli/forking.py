@@ -1,0 +1,31 @@
+"""`lockstep fork`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockstep.cli import failures, terminal
+from lockstep.debugger import edits as editing
+from lockstep.debugger import fork as forks
+from lockstep.debugger import render_fork
+from lockstep.log.store import locate
+from lockstep.session.policy import Tail
+
+
+def fork(
+    address: str, command: Sequence[str], *, store: str | None, edits: Sequence[str], live: Sequence[str], tail: Tail,
+    branch: str, trust: bool, isolate: bool, as_json: bool, debug: bool,
+) -> None:  # fmt: skip
+    """Forks once, and says how it went."""
+    with failures.reported(as_json=as_json, debug=debug):
+        run = address.partition(":")[0]
+        done = forks.fork(
+            str(locate(store)), address, command, edits=[editing.parse(text, run) for text in edits], live=live,
+            tail=tail, branch=branch, stdout=2 if as_json else None, trust=trust, isolate=isolate, debug=debug,
+        )  # fmt: skip
+        if as_json:
+            terminal.emit(done)
+        else:
+            for line in render_fork.forking(done):
+                terminal.say(line)
+        raise SystemExit(failures.OK if done.state in ("complete", "failed") else failures.NO)
