@@ -67,12 +67,12 @@ def restart(connection: sqlite3.Connection, stream: int, meta: bytes | None = No
 
 
 def _store(connection: sqlite3.Connection, stream: int, events: list[Event]) -> None:
-    [(started, meta, process)] = connection.execute(
-        "SELECT run.started, run.meta, stream.process FROM stream JOIN branch ON branch.id=stream.branch"
-        " JOIN run ON run.id=branch.run WHERE stream.id=?",
+    [(started, meta, process, parent, base)] = connection.execute(
+        "SELECT run.started, run.meta, stream.process, branch.parent, stream.base FROM stream"
+        " JOIN branch ON branch.id=stream.branch JOIN run ON run.id=branch.run WHERE stream.id=?",
         (stream,),
     ).fetchall()
-    base = head = chain.base(started, meta, process)
+    base = head = base if parent else chain.base(started, meta, process)
     packer, count = Packer(), StepCount()
     bodies: list[bytes] = []
     top = late = 0

@@ -80,16 +80,10 @@ def verify(reader: RunReader, key: seal.Key | None = None) -> Verified:
     known = meta if isinstance(meta, dict) else {}
     scope = _scope(reader)
     cuts = _cuts(reader, scope)
-    checked = {one.name: _Branch(reader, one, cuts.get(one.name), key) for one in scope}
-    found: dict[str, list[Problem]] = {}
-    for one in scope:
-        found[one.name] = [*checked[one.name].problems()]
-        if reader.branch not in (MAIN, one.name):
-            # What a parent has behind the cut is not part of the branch.
-            stop = next(below.base - one.base for below in scope if below.parent == one.name)
-            found[one.name] = [
-                problem for problem in found[one.name] if problem.process != ROOT or problem.first < stop
-            ]
+    # Of the branches that one comes from, what it shares; its own seal is also over that.
+    stops = {one.parent: one.base for one in scope} if reader.branch != MAIN else {}
+    checked = {one.name: _Branch(reader, one, cuts.get(one.name), key, stops.get(one.name)) for one in scope}
+    found = {one.name: [*checked[one.name].problems()] for one in scope}
     everything = [*problems, *(problem for one in scope for problem in found[one.name])]
     bad: set[str] = set()
     told = []
@@ -99,6 +93,9 @@ def verify(reader: RunReader, key: seal.Key | None = None) -> Verified:
         told.append(checked[one.name].told(consistent=one.name not in bad))
     told.sort(key=lambda each: each.address != asked)
     first = told[0]
+    if stops:
+        told = [msgspec.structs.replace(each, trust=first.trust, key=first.key, open_end=False) for each in told]
+        told[0] = first
     supervised = "command" not in known or any(one.process == roll.LAUNCH for one in checked[MAIN].checks)
     return Verified(
         run=asked,
@@ -117,25 +114,33 @@ def verify(reader: RunReader, key: seal.Key | None = None) -> Verified:
 class _Branch:
     """The check of one branch: of its streams, and of what it says of its parent."""
 
-    def __init__(self, reader: RunReader, info: BranchInfo, shared: _Shared | None, key: seal.Key | None) -> None:
+    def __init__(
+        self, reader: RunReader, info: BranchInfo, shared: _Shared | None, key: seal.Key | None, stop: int | None
+    ) -> None:
+        """`stop`: where a branch leaves it that is checked instead, as a number of the branch."""
         started, meta = reader.header()
         self._info = info
         self._name = called(reader.info.name, info.name)
         self._key = key
+        self._whole = stop is None
         self._shared = shared
         self.checks = []
+        seen = {stream.id for stream in reader.streams}
         for stream in info.streams:
+            first = stream.process == ROOT
+            if stop is not None and not first and stream.id not in seen:
+                continue  # of a process that is not shared
             base = chain.base(started, meta, stream.process)
             other = info.name != MAIN
             if other:
                 head = shared.head if shared is not None else info.head
                 base = chain.branch_base(started, meta, stream.process, info.name, info.pos, info.base, head)
-            first = other and stream.process == ROOT
-            flying = [call.pos for call in shared.cut.flying if call.closing] if first and shared is not None else []
+            begins = other and first
+            flying = [call.pos for call in shared.cut.flying if call.closing] if begins and shared is not None else []
             self.checks.append(
                 StreamCheck(
-                    reader.stored, stream, key, self._name, base, info.streams, flying, info.pos if first else 0,
-                    shares=other,
+                    reader.stored, stream, key, self._name, base, info.streams, flying, info.pos if begins else 0,
+                    shares=other, stop=max(0, stop - info.base) if stop is not None and first else None,
                 )
             )  # fmt: skip
 
@@ -151,7 +156,7 @@ class _Branch:
             yield from self._leaving()
         for check in self.checks:
             yield from check.problems()
-        if self._key is not None and any(one.key == self._key.id for one in self._seals):
+        if self._whole and self._key is not None and any(one.key == self._key.id for one in self._seals):
             for check in self.checks:
                 if check.end.seal is None:
                     yield Problem(

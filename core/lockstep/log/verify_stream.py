@@ -57,11 +57,14 @@ class StreamCheck:
     shares   whether it is of a branch that left another
     after    the position that its events come after, 0 for any
     roll     the streams that its last event may list
+    stop     of a stream that a branch shares: the number of the first event that it does not. What is behind the row
+             with the last one is not looked at, nor is the end
     """
 
     def __init__(
         self, reader: RunReader, stream: StreamInfo, key: seal.Key | None, run: str, base: bytes,
         roll: Sequence[StreamInfo], flying: Iterable[int] = (), after: int = 0, *, shares: bool = False,
+        stop: int | None = None,
     ) -> None:  # fmt: skip
         self._reader = reader
         self._stream = stream
@@ -71,6 +74,7 @@ class StreamCheck:
         self._roll = roll
         self._after = after
         self._shares = shares
+        self._stop = stop
         self._early = 0
         self._coder = Coder(_Blobs(reader, stream.id))
         self._count = StepCount(flying)
@@ -92,14 +96,19 @@ class StreamCheck:
             yield self._problem(-1, -1, self._changed())
         try:
             for row in self._reader.rows(self._stream.id):
+                if self._stop is not None and row.first >= self._stop:
+                    break
                 if isinstance(row, Unreadable):
                     yield from self._unreadable(row)
                 else:
                     yield from self._row(row)
         except StoreError as error:
             yield self._problem(self.events, self.events, f"this and the rest cannot be read: {error.message}")
-        yield from self._ending()
-        yield from self._seal()
+        if self._stop is None:
+            yield from self._ending()
+            yield from self._seal()
+        elif self.events < self._stop:
+            yield self._problem(self.events, self._stop - 1, "missing: the stream was cut short")
 
     def _changed(self) -> str:
         if not self._shares:

@@ -218,7 +218,7 @@ class SqliteRun:
         )
         if last and last[0][0]:
             return None
-        return self._source(stream).seek_step(step)
+        return self._source(stream).seek_step(step) if step > 0 else (0, 0)
 
     def header(self) -> tuple[int, bytes]:
         return self._started, self._meta

@@ -85,8 +85,7 @@ class SqliteStore:
     def create_branch(self, run: str, name: str, parent: str, pos: int) -> BranchInfo:
         branches.check_name(name)
         self._must_be_ours()
-        stored = self._stored(run)
-        found = self._lines(stored.info.id)
+        stored, found = self._stored(run)
         left, made = branches.place(found, lambda branch: self.run(run, branch), run, parent, pos)
         main = left.main
         head = stored.head(main.info.id, made.seq - left.seq) if main is not None else b""
@@ -132,23 +131,22 @@ class SqliteStore:
 
     def runs(self) -> list[RunInfo]:
         found = self.ask("SELECT id, name, started, origin FROM run ORDER BY started DESC, id DESC", (), "itit")
-        return [self._info(*row) for row in found]
+        return [self._info(*row, found=self._lines(row[0])) for row in found]
 
     def run(self, name: str, branch: str = MAIN) -> SqliteRun | ForkedRun:
-        stored = self._stored(name)
-        if branch == MAIN:
-            return stored
-        return branches.reader(stored, self._lines(stored.info.id), branch)
+        stored, lines = self._stored(name)
+        return stored if branch == MAIN else branches.reader(stored, lines, branch)
 
-    def _stored(self, name: str) -> SqliteRun:
-        """The reader of a run's main branch."""
+    def _stored(self, name: str) -> tuple[SqliteRun, list[branches.Line]]:
+        """The reader of a run's main branch, and all its branches."""
         found = self.ask("SELECT id, name, started, origin, meta FROM run WHERE name=?", (name,), "ititb")
         if not found:
             raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}. See: lockstep runs")
         *row, meta = found[0]
-        info = self._info(*row)
+        lines = self._lines(row[0])
+        info = self._info(*row, found=lines)
         leaf = rows.TAPE_LEAF if self.tape else rows.MOST_LEAF
-        return SqliteRun(self.ask, info, info.started, meta, lambda branch: self.run(name, branch), leaf)
+        return SqliteRun(self.ask, info, info.started, meta, lambda branch: self.run(name, branch), leaf), lines
 
     def _lines(self, run: int) -> list[branches.Line]:
         return branches.lines(self.ask, run, self._so_far)
@@ -158,9 +156,8 @@ class SqliteStore:
 
     def delete_run(self, name: str) -> None:
         self._must_be_ours()
-        stored = self._stored(name)
+        stored, found = self._stored(name)
         info, meta = stored.info, stored.meta
-        found = self._lines(info.id)
         if any(line.state is RunState.GROWING for line in found):
             raise StoreError(Code.UNWRITABLE, f"run {name} is being written and cannot be deleted")
         connection = connect(self.path, "rw")
@@ -174,7 +171,7 @@ class SqliteStore:
 
     def delete_branch(self, run: str, name: str, *, below: bool = False) -> None:
         self._must_be_ours()
-        found = self._lines(self._stored(run).info.id)
+        _, found = self._stored(run)
         line = branches.pick(found, run, name)
         if name == MAIN:
             raise AddressError(Code.NO_ADDRESS, f"{run}@{MAIN} is the run itself: lockstep rm {run}")
@@ -226,8 +223,7 @@ class SqliteStore:
                 f"a tape is not written to: {self.path}. Take it over with: lockstep import {self.path}",
             )
 
-    def _info(self, run: int, name: str, started: int, origin: str) -> RunInfo:
-        found = self._lines(run)
+    def _info(self, run: int, name: str, started: int, origin: str, found: list[branches.Line]) -> RunInfo:
         main = next((line for line in found if line.name == MAIN), None)
         if main is None:
             raise StoreError(Code.DAMAGED, f"run {name} has no branch {MAIN}: {self.path}")
