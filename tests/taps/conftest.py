@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.taps.holding import Decide, holding
 
 from lockstep.session.report import Report
 from lockstep.session.session import finish, start_recording, start_replay
@@ -31,20 +32,29 @@ class InProcess:
     def __init__(self, store: Path) -> None:
         self._store = str(store)
         self.result: Any = None
+        self._last = "run"
 
     def record(self, program: Callable[[], Any]) -> Report:
         return self._run(start_recording(self._store, "run", {}), program)
 
     def replay(self, program: Callable[[], Any], interrupted: bool = False) -> Report:
         """`interrupted`: as if the recording had been killed before its end."""
-        session = start_replay(self._store, "run")
+        session = start_replay(self._store, self._last)
         if interrupted:
             session.interrupted = True
             session.tape.finish = None
         return self._run(session, program)
 
-    def same(self, program: Callable[[], Any]) -> Any:
-        """Records and replays it; asserts that both were the same and returns what it returned."""
+    def hold(self, program: Callable[[], Any], decide: Decide = lambda call: None) -> Report:
+        """Runs it in a session whose calls are held until all of a request is known, and live then."""
+        with holding("run", decide, self._store, exit=None) as session:
+            self.result = program()
+        self._last = session.run
+        return session.report  # type: ignore[no-any-return]
+
+    def same(self, program: Callable[[], Any], held: bool = False) -> Any:
+        """Records and replays it; asserts that both were the same and returns what it returned. `held`: and again,
+        with its calls held."""
         recorded = self.record(program)
         assert recorded.faults == ()
         first = self.result
@@ -53,6 +63,11 @@ class InProcess:
         assert replayed.identical
         assert replayed.digest == recorded.digest
         assert self.result == first
+        if held:
+            assert self.hold(program).faults == ()
+            again = self.result
+            assert self.replay(program).difference is None
+            assert self.result == again
         return first
 
     def _run(self, session: Any, program: Callable[[], Any]) -> Report:

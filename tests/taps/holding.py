@@ -42,9 +42,9 @@ class Held:
         self._decide = decide
         self._pieces: list[Any] = []
 
-    def ask(self, name: str, request: Any, key: Any, kind: str | None = None) -> None:
+    def ask(self, name: str, request: Any, key: Any, *more: Any, **named: Any) -> None:
         assert not self._inner.pos, "asked twice"
-        self._inner.ask(name, request, key, kind)
+        self._inner.ask(name, request, key, *more, **named)
         self.request = request
 
     def ready(self) -> None:
@@ -122,12 +122,13 @@ def holding(
     decide: Decide = lambda call: None,
     store: str | None = None,
     waiting: Callable[[Any, Any], None] = at_once,
+    exit: int | None = 0,
 ) -> Iterator[Any]:
     """`report` of the session tells how it went."""
     real = session.Recording
     session.Recording = Holding  # type: ignore[misc]
     try:
-        held: Any = start_recording(None, run, {})
+        held: Any = start_recording(store, run, {})
     finally:
         session.Recording = real  # type: ignore[misc]
     held.decide, held.waiting = decide, waiting
@@ -138,4 +139,4 @@ def holding(
         error = raised
         raise
     finally:
-        held.report = finish(held, None if error else 0, error)
+        held.report = finish(held, None if error else exit, error)

@@ -48,7 +48,6 @@ class Session:
     """
 
     recording: bool
-    holds = False  # its calls are held (`lockstep.session.call`): a fault of ours never lets one run
     interrupted = False
     stopped = False
     store = ""  # path of the store

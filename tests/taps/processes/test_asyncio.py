@@ -63,7 +63,7 @@ def test_a_conversation_goes_as_it_went(session: Any) -> None:
         await process.stdin.wait_closed()
         return [*said, await process.wait(), await process.stderr.read()]
 
-    assert session.same(lambda: asyncio.run(main()))[2:] == [5, b""]
+    assert session.same(lambda: asyncio.run(main()), held=True)[2:] == [5, b""]
 
 
 def test_much_input_is_taken_in_the_same_pieces(session: Any) -> None:
@@ -130,7 +130,7 @@ def test_the_first_of_two_to_end_is_the_same_one(session: Any) -> None:
         results = await asyncio.gather(*tasks, return_exceptions=True)
         return [sorted(tasks.index(task) for task in done), [repr(result) for result in results]]
 
-    session.same(lambda: asyncio.run(main()))
+    session.same(lambda: asyncio.run(main()), held=True)
 
 
 def test_a_descriptor_that_the_program_watches_itself_is_ready_where_it_was(session: Any) -> None:

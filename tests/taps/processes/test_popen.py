@@ -74,7 +74,7 @@ def test_a_conversation_goes_as_it_went(session: Any) -> None:
             process.stdin.close()  # type: ignore[union-attr]
         return said
 
-    assert [line.split()[:2] for line in session.same(program)] == [["got", "one"], ["got", "two"]]
+    assert [line.split()[:2] for line in session.same(program, held=True)] == [["got", "one"], ["got", "two"]]
 
 
 def test_much_input_is_taken(session: Any) -> None:
@@ -160,7 +160,8 @@ def test_a_program_that_is_not_there_fails_in_the_same_way(session: Any, tmp_pat
                 found.append((type(error), error.errno, error.filename, str(error)))
         return found
 
-    assert [kind for kind, *_ in session.same(program)] == [FileNotFoundError, PermissionError, FileNotFoundError]
+    kinds = [kind for kind, *_ in session.same(program, held=True)]
+    assert kinds == [FileNotFoundError, PermissionError, FileNotFoundError]
 
 
 def test_a_command_that_takes_too_long_is_given_up_again(session: Any) -> None:
@@ -171,7 +172,7 @@ def test_a_command_that_takes_too_long_is_given_up_again(session: Any) -> None:
             return str(expired), expired.output
         return ()
 
-    assert session.same(program)[1] == b"some\n"
+    assert session.same(program, held=True)[1] == b"some\n"
 
 
 def test_waits_that_ran_out_and_polls_that_came_too_early_do_so_again(session: Any) -> None:

@@ -140,13 +140,13 @@ def _begin(session: Any, request: Any) -> Any:
     it failed: the program goes on without."""
     from lockstep.taps.http.aiohttp_request import describe
 
+    call = session.open("http")
     try:
-        call = session.open("http")
         about, streamed = describe(request)
         call.ask(about.name, about.request, about.key, about.kind)
         return _Held(session, call, streamed) if call.held else _exchange(session, call, streamed)
     except Exception as error:
-        if not session.recording or session.holds:
+        if not session.recording or call.held:
             raise
         session.fault("aiohttp request", error)
         return None

@@ -62,7 +62,7 @@ def serve(call: Any, connection: Any, eager: bool = False) -> bool:
         if call.live:
             _try(call, connection)
             return asked
-        _failing(call, connection, call.take())
+        fail(call, connection, call.take())
     flags = {flag: vars(connection)[flag] for flag in _FLAGS if flag in vars(connection)}
     connection.sock = FakeSocket(connection, flags, eager and hasattr(connection, "_response_options"))
     if hasattr(connection, "_has_connected_to_proxy"):
@@ -146,14 +146,14 @@ def raise_failed(call: Any, connection: Any, fake: Any) -> None:
     if not (isinstance(first, dict) and "connection" in first):
         return
     try:
-        _failing(call, connection, call.take())
+        fail(call, connection, call.take())
     except Exception as error:
         if fake is not None and fake.eager:
             _raise_early(connection, error)
         raise
 
 
-def _failing(call: Any, connection: Any, piece: Any) -> None:
+def fail(call: Any, connection: Any, piece: Any) -> None:
     """Raises what connecting is recorded to have ended with. Returns where it succeeded."""
     flags = piece.value.get("connection", {}) if piece.status is None and isinstance(piece.value, dict) else {}
     vars(connection).update(flags)

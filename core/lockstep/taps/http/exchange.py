@@ -137,7 +137,10 @@ class Exchange:
 
     def reader(self, descriptor: int) -> Play:
         """The recorded answer, as what a socket would be read through."""
-        return Play(self.call, offered(self._request.headers), descriptor)
+        return Play(self.call, offered(self._request.headers), descriptor, self._fail)
+
+    def _fail(self, piece: Any) -> None:
+        connecting.fail(self.call, self._connection, piece)
 
     def expects_continue(self) -> bool:
         request = self._request

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lockstep.errors import Code
@@ -118,9 +119,11 @@ class Tee(io.RawIOBase):
 class Play(io.RawIOBase):
     """The reading end in a replay: one recorded segment for one `recv`."""
 
-    def __init__(self, call: Any, accepted: str, descriptor: int) -> None:
+    def __init__(self, call: Any, accepted: str, descriptor: int, failing: Callable[[Any], None]) -> None:
+        """`failing` raises what kept a held request from being sent."""
         self._call = call
         self._accepted = accepted
+        self._failing = failing
         self._descriptor = descriptor
         self._waiting: list[bytes] = []
         self._body: Body | None = None
@@ -167,6 +170,8 @@ class Play(io.RawIOBase):
         if isinstance(piece.value, bytes):
             self._waiting.append(piece.value)
             self._follow(piece.value)
+        elif "connection" in piece.value:
+            self._failing(piece)
         else:
             self._head(piece.value)
 

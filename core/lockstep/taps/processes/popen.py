@@ -43,17 +43,18 @@ def __init__(self: Any, *args: Any, **kwargs: Any) -> Any:
     if lanes.inside() is not None or _host_fact():
         # Of a client's or a tool's own: its outcome is part of theirs. It is not followed.
         return lanes.ours(_init)(self, **_dressed(given, ""))
-    if session.holds:
-        asked = _ask(session, given)
-        asked[0].ready()
-        return (_record if asked[0].live else _serve)(session, self, given, asked)
-    return (_record if session.recording else _serve)(session, self, given)
+    call = session.open(KIND)
+    if not call.held:
+        return (_record if call.live else _serve)(session, self, given, call)
+    name = _ask(session, call, given)
+    call.ready()
+    return (_record if call.live else _serve)(session, self, given, call, name)
 
 
-def _record(session: Any, popen: Any, given: dict[str, Any], asked: tuple[Any, str] | None = None) -> None:
+def _record(session: Any, popen: Any, given: dict[str, Any], call: Any, name: str | None = None) -> None:
     process, arguments = None, given
     try:
-        call, name = asked or _ask(session, given)
+        name = name or _ask(session, call, given)
         lane = call.lane.child(name, strand=True)
         written = files.of({stream: given.get(stream) for stream in ("stdout", "stderr")})
         process = Live(session, call, lane, written)
@@ -76,8 +77,8 @@ def _record(session: Any, popen: Any, given: dict[str, Any], asked: tuple[Any, s
         session.fault("pipes of a process", error)
 
 
-def _serve(session: Any, popen: Any, given: dict[str, Any], asked: tuple[Any, str] | None = None) -> None:
-    call, name = asked or _ask(session, given)
+def _serve(session: Any, popen: Any, given: dict[str, Any], call: Any, name: str | None = None) -> None:
+    name = name or _ask(session, call, given)
     if call.recorded is None:
         session.never(call.lane, KIND)
     lane = call.lane.child(name, strand=True)
@@ -99,8 +100,7 @@ def _serve(session: Any, popen: Any, given: dict[str, Any], asked: tuple[Any, st
         descriptors.know_as(process, pid)
 
 
-def _ask(session: Any, given: dict[str, Any]) -> tuple[Any, str]:
-    call = session.open(KIND)
+def _ask(session: Any, call: Any, given: dict[str, Any]) -> str:
     asked = request.asked(given, as_seen())
     name = request.name(given)
     call.ask(name, asked, request.key(asked))
@@ -114,7 +114,7 @@ def _ask(session: Any, given: dict[str, Any]) -> tuple[Any, str]:
                 session.note(descriptors.NOTE, f"{channel} of {name} goes into a {into} of the program's own")
     if given.get("pass_fds"):
         session.note(descriptors.NOTE, f"{name} is given descriptors (pass_fds)")
-    return call, name
+    return name
 
 
 def _begun(popen: Any, process: Any, kind: Any) -> None:
