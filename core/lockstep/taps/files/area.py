@@ -41,9 +41,9 @@ class Area:
     def recording(self) -> bool:
         return bool(self.session.recording)
 
-    def serves(self, known: bool) -> bool:
+    def serves(self, looks: Looks, place: str, number: int) -> bool:
         """Whether the record answers a look; a fork that has come to one which it does not have goes live first."""
-        return not self.recording and (known or not self.session.goes_live())
+        return not self.recording and (looks.which(place, number) is not None or not self.session.goes_live())
 
     def own(self, name: str) -> bool:
         """Whether the run itself made the file: what it reads of it then is its own doing."""

@@ -82,7 +82,7 @@ def _looked(
     looks = of(lane, STAT)
     place = name if follow else f"link {name}"
     number = looks.next(place)
-    if area.serves(looks.which(place, number) is not None):
+    if area.serves(looks, place, number):
         state = looks.served(place, number)
         if state is ABSENT or state == {"own": True}:
             return real(path)
@@ -172,7 +172,7 @@ def _listing(
     number = looks.next(place)
     below = place.rstrip("/")
     prefix = "" if below == "." else f"{below}/"
-    if not area.serves(looks.which(place, number) is not None):
+    if not area.serves(looks, place, number):
         try:
             entries = real()
         except OSError as error:

@@ -99,7 +99,7 @@ def _descriptor_of(file: Any) -> int:
 def _read(area: Area, lane: Lane, name: str, path: Any, really: Callable[..., Any], fileno: Any) -> Any:
     seen = of(lane, FILE)
     number = seen.next(name)
-    if area.serves(seen.which(name, number) is not None):
+    if area.serves(seen, name, number):
         return _served(area, lane, name, path, number, really)
     try:
         opened = really()
