@@ -1,5 +1,6 @@
 """The policy in real forks: what ran, what was answered, what was refused, and with which words."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,20 @@ def test_each_recorded_call_answers_once() -> None:
     with pytest.raises(Refused, match="the recorded call like it has answered another one"):
         lockstep.fork("r:0", twice)
     assert ran == []
+
+
+def test_a_process_is_not_answered_from_the_record() -> None:
+    def starts() -> str:
+        return subprocess.run(["echo", "hi"], capture_output=True, text=True, check=True).stdout
+
+    with lockstep.record("p"):
+        starts()
+    with pytest.raises(Refused, match="a recorded process does not answer for another") as caught:
+        lockstep.fork("p:0", starts)
+    assert caught.value.message.startswith(
+        "process echo hi would run for real\nit is unknown (a process may do anything)"
+    )
+    assert lockstep.fork("p:0", starts, live=["echo *"]).result == "hi\n"
 
 
 def test_the_rules_of_the_project_hold_in_the_tail_and_are_what_the_branch_stores(tmp_path: Path) -> None:

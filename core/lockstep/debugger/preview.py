@@ -16,9 +16,7 @@ from lockstep.log.model import Value
 from lockstep.log.timeline import STEP, Effect, Timeline
 from lockstep.session.policy import CLASSES, Declared, EffectClass, Policy, decide, judge
 from lockstep.session.refusal import called
-
-# Kinds whose recorded answer cannot be given to a call of the tail: a process is more than what it printed.
-_UNANSWERABLE = frozenset({"process"})
+from lockstep.session.unused import UNANSWERABLE
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -114,7 +112,7 @@ def _judged(timeline: Timeline, effect: Effect, request: Value, policy: Policy) 
 def _fate(policy: Policy, effect_class: str, effect: Effect, request: Value) -> str:
     equal, other = (
         decide(policy, effect_class, effect.kind, effect.name, recorded, request)
-        for recorded in (effect.kind not in _UNANSWERABLE, False)
+        for recorded in (effect.kind not in UNANSWERABLE, False)
     )
     return _FATES[equal, other]
 

@@ -9,7 +9,7 @@ from typing import Any
 from lockstep.log.model import Value
 from lockstep.session import difference, inference, mcp
 from lockstep.session.policy import Declared, Tail
-from lockstep.session.unused import Nearest
+from lockstep.session.unused import UNANSWERABLE, Nearest
 
 _CALL = 120  # characters of a call
 _ARGUMENT = 40  # and of one of its arguments
@@ -27,7 +27,7 @@ def text(
     only = ", --tail record answers from the record only," if tail == "record" else ""
     lines = [
         f"{brief(kind, name, request)} would run for real",
-        f"it is {declared.effect} ({declared.where}){only} and {_why(nearest)}",
+        f"it is {declared.effect} ({declared.where}){only} and {_why(kind, nearest)}",
         f"let it run:    --live {shlex.quote(called(kind, name, request))}",
     ]
     if at:
@@ -63,10 +63,12 @@ def brief(kind: str, name: str, request: Value) -> str:
     return difference.cut(f"{kind} {name}{f' {difference.shown(request)}' if request is not None else ''}", _CALL)
 
 
-def _why(nearest: Nearest | None) -> str:
+def _why(kind: str, nearest: Nearest | None) -> str:
     if nearest is None:
         return "the recorded run has no such call"
     if not nearest.differs:
+        if kind in UNANSWERABLE:
+            return f"a recorded {kind} does not answer for another"
         used = "has answered another one" if nearest.used else "was never answered"
         return f"the recorded call like it {used}"
     places = ""

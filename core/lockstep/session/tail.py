@@ -20,7 +20,7 @@ from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session.call import Piece
 from lockstep.session.policy import Declared, Policy, decide, judge
 from lockstep.session.tape import Recorded, Tape
-from lockstep.session.unused import Nearest, Unused
+from lockstep.session.unused import UNANSWERABLE, Nearest, Unused
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -95,8 +95,6 @@ class Refuse(msgspec.Struct, frozen=True):
 
 type Verdict = Live | Answer | Refuse
 
-_UNANSWERABLE = frozenset(("process",))  # kinds that are more than a list of pieces
-
 
 class Tail:
     """The record beyond the cut, as far as it may still answer. Thread-safe.
@@ -132,7 +130,7 @@ class Tail:
                 self.past = False
             policy = self.plan.policy
             found = judge(kind, name, request, declared, policy.rules)
-            recorded = None if kind in _UNANSWERABLE else self._unused.find(key, lane)
+            recorded = self._unused.find(key, lane)
             verdict = decide(policy, found.effect, kind, name, recorded is not None, request)
             if verdict == "live":
                 return Live()
@@ -160,7 +158,7 @@ class Tail:
             last is not None
             and last.pos <= self.plan.until
             and last.what != Status.CANCELLED
-            and effect.begin.what not in _UNANSWERABLE
+            and effect.begin.what not in UNANSWERABLE
         )
 
     def _use(self, effect: Recorded) -> None:

@@ -19,6 +19,10 @@ _MOST = 3  # places that differ, as many as a person reads
 _WINDOW = 100  # recorded calls that are looked through for the nearest, as a divergence does
 
 
+# Kinds whose recorded answer is no other call's: a process is more than what it printed.
+UNANSWERABLE = frozenset({"process"})
+
+
 class Nearest(msgspec.Struct, frozen=True):
     """The recorded call that looks most like one that was not recorded.
 
@@ -117,7 +121,7 @@ def _named(effect: Recorded, kind: str, name: str) -> bool:
 def _answers(effect: Recorded) -> bool:
     """Whether the recording has an answer that another call can be given: not of one that was in flight when it
     ended, nor of one that the program cancelled."""
-    if effect.begin.kind is not Kind.BEGIN or not effect.ended:
+    if effect.begin.kind is not Kind.BEGIN or effect.begin.what in UNANSWERABLE or not effect.ended:
         return False
     return effect.pieces[-1][1].what != Status.CANCELLED
 
