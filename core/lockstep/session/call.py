@@ -38,6 +38,7 @@ Held calls
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -56,6 +57,15 @@ class Piece(msgspec.Struct, frozen=True):
 
     value: Value
     status: Status | None = None
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What `Call.ask` wants to know."""
+
+    name: str
+    kind: str
+    request: Value
+    key: Value
 
 
 class Inside(Protocol):
@@ -80,6 +90,11 @@ class Call(Protocol):
         `lockstep.tools.declared`. Replay: raises Divergence where the record has no such call here."""
         ...
 
+    def ask_later(self, make: Callable[[bytes], Asked], body: bytes) -> None:
+        """Of a call that is live from `open` on: as `ask`, where describing the request takes a while.
+        `make(body)` is called on the writer's thread, so of nothing that could have changed by then."""
+        ...
+
     def ready(self) -> None:
         """Decides whether the call is live. Held: blocks until the served part is over, where the call is not
         in it; raises Divergence, Cut or Refusal. Else: nothing, at no cost."""
@@ -101,7 +116,8 @@ class Call(Protocol):
         ...
 
     def part(self, value: Value) -> None:
-        """Recording: a piece reached the program now."""
+        """Recording: a piece reached the program now. Of a `functools.partial` it is what that makes, on the
+        writer's thread: of nothing that could have changed by then."""
         ...
 
     def end(self, status: str, value: Any = None) -> None:

@@ -15,9 +15,9 @@ from lockstep.log import canonical
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.store import UNSTORABLE
 from lockstep.session import exceptions, sites
-from lockstep.session.call import Piece
+from lockstep.session.call import Asked, Piece
 from lockstep.session.gate import Stopped
-from lockstep.session.lanes import INSIDE, Lane, leave
+from lockstep.session.lanes import INSIDE, Lane
 from lockstep.session.outcome import Outcome
 from lockstep.session.policy import Declared, classify
 from lockstep.session.secrets import Secrets
@@ -34,30 +34,36 @@ class Handed:
     def __init__(self, key: bytes, pos: int) -> None:
         self.key = key
         self.pos = pos
-        self._hash: Any = blake2b(digest_size=16, person=b"lockstep outcome")
-        self._digest = b""
+        self._hash: Any = None
+        self._digest: bytes | None = None
 
     def add(self, value: Value) -> None:
-        if self._hash is not None:
-            self._hash.update(value if isinstance(value, bytes) else canonical.digest(value))
+        if self._digest is None:
+            self._so_far().update(value if isinstance(value, bytes) else canonical.digest(value))
 
     def end(self, status: str, value: Value) -> None:
-        if self._hash is None:
+        if self._digest is not None:
             return
         # A stream that was closed and one that was left open got the same answer.
         if status != Status.CLOSED:
-            self._hash.update(b"\0" + status.encode())
+            self._so_far().update(b"\0" + status.encode())
             if value is not None:
                 self._hash.update(canonical.digest(value))
-        self._digest = self._hash.digest()
+        self._digest = self.digest()
         self._hash = None  # a run has many effects, and the state of a hash takes 360 bytes
 
     @property
     def ended(self) -> bool:
-        return self._hash is None
+        return self._digest is not None
 
     def digest(self) -> bytes:
-        return self._digest if self._hash is None else self._hash.digest()
+        found: bytes = self._so_far().digest() if self._digest is None else self._digest
+        return found
+
+    def _so_far(self) -> Any:
+        if self._hash is None:
+            self._hash = blake2b(digest_size=16, person=b"lockstep outcome")
+        return self._hash
 
 
 def served(recorded: Recorded, body: Callable[[int], Value]) -> bytes:
@@ -85,8 +91,10 @@ class Within:
 
     def __exit__(self, *_: object) -> None:
         token, self._token = self._token, None
-        if token is not None:
-            leave(token)
+        try:  # noqa: SIM105 - as `leave`, which each chunk of an answer would call otherwise
+            INSIDE.reset(token)  # type: ignore[arg-type]
+        except ValueError:
+            pass
 
 
 class Ignored:
@@ -100,6 +108,9 @@ class Ignored:
     def ask(
         self, name: str, request: Value, key: Value, kind: str | None = None, declared: Declared | None = None
     ) -> None:  # fmt: skip
+        pass
+
+    def ask_later(self, make: Callable[[bytes], Asked], body: bytes) -> None:
         pass
 
     def ready(self) -> None:
@@ -156,46 +167,57 @@ class LiveCall:
         self._parent = parent
         self._ended = False
         self._handed: Handed | None = None
-        self._outcomes: dict[str, Outcome] = {}
+        self._outcomes: dict[str, Outcome] | None = None
         ticks = here()
         self._serial = ticks.serial if ticks is not None else 0
 
     def ask(
         self, name: str, request: Value, key: Value, kind: str | None = None, declared: Declared | None = None
     ) -> None:  # fmt: skip
-        if self.pos:
-            return
-        session = self.session
-        self.name = name
-        self.pos = pos = session.position()
-        try:
+        if not self.pos:
+            self.name = name
             if kind is not None:
                 self._kind = kind
-            self._handed = Handed(b"", pos)
-            body: dict[str, Value] = {"request": request, "site": sites.site(2)}
+            self._begin(request, partial(self._begun, Asked(name, self._kind, request, key), declared))
+
+    def ask_later(self, make: Callable[[bytes], Asked], body: bytes) -> None:
+        if not self.pos:
+            self._begin(body, partial(self._described, make, body))
+
+    def _begin(self, request: Value, finish: Callable[[Event], Event]) -> None:
+        session = self.session
+        self.pos = pos = session.position()
+        try:
+            handed = self._handed = Handed(b"", pos)
+            body: dict[str, Value] = {"request": request, "site": sites.site(3)}
             of = 0
             if self.nested:
                 of = self._parent.pos
             else:
                 if counts := self.lane.reads:
                     body["reads"] = counts  # type: ignore[assignment]
-                session.log_of(self.lane).append(self._handed)
-                session.count(self._kind)
-            finish = partial(self._begun, key, declared)
-            session.emit(Kind.BEGIN, self.lane.name, pos, self._kind, name, of, body=body, finish=finish)
+                session.log_of(self.lane).append(handed)
+            session.emit(Kind.BEGIN, self.lane.name, pos, self._kind, self.name, of, body=body, finish=finish)
         except Exception as error:
-            session.fault(f"begin of {self._kind} {name}", error)
+            session.fault(f"begin of {self._kind} {self.name}", error)
 
-    def _begun(self, key: Value, declared: Declared | None, event: Event) -> Event:
-        body: Any = event.body
-        kind, request = event.what, body["request"]
-        name, hidden, digest = self.session.secrets.asked(kind, event.name, request, key)
+    def _described(self, make: Callable[[bytes], Asked], body: bytes, event: Event) -> Event:
+        asked = make(body)
+        self.name, self._kind = asked.name, asked.kind
+        return self._begun(asked, None, event)
+
+    def _begun(self, asked: Asked, declared: Declared | None, event: Event) -> Event:
+        session, body = self.session, event.body
+        kind, request = asked.kind, asked.request
+        name, hidden, key = session.secrets.asked(kind, asked.name, request, asked.key)
         if self._handed is not None:
-            self._handed.key = digest
-        stored = {**body, "request": hidden}
+            self._handed.key = key
+        stored = {**body, "request": hidden}  # type: ignore[dict-item]
+        if not self.nested:
+            session.count(kind)
         if declared is not None or not self.nested:
-            stored["class"] = classify(kind, name, hidden, declared, self.session.effect_rules)
-        return replace(event, name=name, key=digest, body=stored)
+            stored["class"] = classify(kind, name, hidden, declared, session.effect_rules)
+        return replace(event, what=kind, name=name, key=key, body=stored)
 
     def ready(self) -> None:
         pass
@@ -231,10 +253,11 @@ class LiveCall:
             session.fault(f"part of {self._kind} {self.name}", error)
 
     def _given(self, event: Event) -> Event:
-        value = self._hide(event.body, event.what)
+        body: Any = event.body
+        value = self._hide(body() if type(body) is partial else body, event.what)
         if self._handed is not None:
             self._handed.add(value)
-        return event if value is event.body else replace(event, body=value)
+        return event if value is body else replace(event, body=value)
 
     def goes_on(self, name: str, pos: int, handed: Handed | None) -> None:
         """It was asked in the served part of a fork: what follows belongs to that. `handed`: what to count it in."""
@@ -281,11 +304,14 @@ class LiveCall:
 
     def _hide(self, value: Value, channel: str) -> Value:
         """A piece of the outcome with its secrets hidden; the bytes of a channel are pieces of one text."""
-        outcome = self._outcomes.get(channel)
+        outcomes = self._outcomes
+        if outcomes is None:
+            outcomes = self._outcomes = {}
+        outcome = outcomes.get(channel)
         if outcome is None:
             if type(value) is not bytes and type(value) is not dict:
                 return self.session.secrets.hide(value)  # type: ignore[no-any-return]
-            outcome = self._outcomes[channel] = Outcome(self.session.secrets)
+            outcome = outcomes[channel] = Outcome(self.session.secrets)
         return outcome.hide(value)
 
     def _tick(self) -> int:

@@ -58,7 +58,7 @@ class Lane:
     @property
     def reads(self) -> dict[str, int]:
         """How many values of each source the lane has read, by source name."""
-        return {source: tap.count for source, tap in tuple(self.taps.items()) if tap.count}
+        return {source: count for source, tap in tuple(self.taps.items()) if (count := tap.count)}
 
     def child_name(self, what: str) -> str:
         """The name of the next child lane of that name."""

@@ -99,11 +99,11 @@ class Recording(Session):
         pos = self.position()
         handed = Handed(b"", pos)
         self.log_of(lane).append(handed)
-        self.count("step")
         self.emit(Kind.STEP, lane.name, pos, sites.site(2), name, body=state, finish=partial(self._stepped, handed))
         self.flush()
 
     def _stepped(self, handed: Handed, event: Event) -> Event:
+        self.count("step")
         hidden: Any = self.secrets.hide([event.name, event.body])
         handed.key = self.secrets.key("step", *hidden)
         return replace(event, name=hidden[0], key=handed.key, body=hidden[1])

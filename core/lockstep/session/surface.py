@@ -80,7 +80,7 @@ class Session:
         self.report: Report | None = None  # once it has ended
         self._adopted = False  # whether a thread that no hook has named came to us
         self._alive: set[object] = set()  # the program's strands beside the first: begun, or about to begin
-        self._positions = itertools.count(1)
+        self.position: Callable[[], int] = itertools.count(1).__next__  # the next place in the process's total order
         self._lock: Any = _thread.RLock()  # the collector may run a finalizer, and so ourselves, under it
         self._main = _thread.get_ident()
         self.lanes: dict[str, Lane] = {}
@@ -102,10 +102,6 @@ class Session:
     def open(self, kind: str) -> Any:
         """Begins an effect of the running strand; see `lockstep.session.call.Call`."""
         raise NotImplementedError
-
-    def position(self) -> int:
-        """The next place in the process's total order."""
-        return next(self._positions)
 
     def step(self, name: str, state: Value) -> None:
         """A named step: acknowledged once it is durable. Replay: compared with the recorded one."""
@@ -235,6 +231,10 @@ class Session:
 
     def log_of(self, lane: Lane) -> list[Handed]:
         return self._handed[lane.name]
+
+    def idle(self) -> bool:
+        """Whether it was asked for nothing yet."""
+        return not any(tuple(self._handed.values()))
 
     def count(self, kind: str) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.session import current as active
-from lockstep.session.lanes import Lane, current
+from lockstep.session.lanes import INSIDE, Lane, current
 from lockstep.session.reads import open_stream
 from lockstep.taps.patches import stand_in
 
@@ -36,13 +36,14 @@ _CALENDAR = (("localtime", 0), ("gmtime", 0), ("ctime", 0), ("asctime", 0), ("st
 real: dict[str, Any] = dict(vars(time))
 """Module `time` as it was before any tap."""
 
+_inside = INSIDE.get  # most reads of a clock are a client's own
 _real_time_ns: Callable[[], int] = time.time_ns
 _real_localtime = time.localtime
 
 
 def _seconds(source: str, function: Callable[[], float], real_ns: Callable[[], int]) -> Callable[[object], float]:
     def reading(_: object) -> float:
-        lane = None if active.session is None else current()
+        lane = None if active.session is None or _inside() is not None else current()
         if lane is None:
             return function()
         value: int = (lane.taps.get(source) or open_stream(lane, source)).next(real_ns)
@@ -53,7 +54,7 @@ def _seconds(source: str, function: Callable[[], float], real_ns: Callable[[], i
 
 def _nanoseconds(source: str, real_ns: Callable[[], int]) -> Callable[[object], int]:
     def reading(_: object) -> int:
-        lane = None if active.session is None else current()
+        lane = None if active.session is None or _inside() is not None else current()
         if lane is None:
             return real_ns()
         value: int = (lane.taps.get(source) or open_stream(lane, source)).next(real_ns)

@@ -13,8 +13,8 @@ from aiohttp.http_writer import StreamWriter
 from aiohttp.multipart import MultipartWriter
 from aiohttp.payload import AsyncIterablePayload, BytesPayload
 
-from lockstep.session.call import Call
-from lockstep.taps.http.request import Asked, asked
+from lockstep.session.call import Asked, Call
+from lockstep.taps.http.request import asked
 
 
 def describe(request: ClientRequest) -> tuple[Asked, bool]:

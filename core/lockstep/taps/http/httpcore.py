@@ -13,12 +13,16 @@ end has the part {"closed": true}: closing suspends the task, and the program go
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import current, sites
+from lockstep.session.call import Asked
 from lockstep.taps.http import bodies, streams
 from lockstep.taps.http.request import Described, absolute, describe, known, offered, with_body
 from lockstep.taps.http.seams import Seam, Seams, parameters
@@ -27,8 +31,16 @@ from lockstep.taps.imports import when_imported
 if TYPE_CHECKING:
     from lockstep.session.surface import Session
 
+type Pair = tuple[bytes, bytes]
+type Pairs = tuple[Pair, ...]
+type Raw = tuple[Any, ...]  # method, scheme, host, port, target, headers
+
 _PACKAGES = ("httpcore", "httpcore2")
 _TRIED = {"httpcore": "1.0.9", "httpcore2": "2.16.2"}
+
+_TOLD = ("http_version", "reason_phrase", "stream_id")
+_PEER = "_lockstep_peer"  # set on a connection's stream
+_UNASKED = object()
 
 seams = Seams()
 
@@ -182,9 +194,9 @@ class _Asking:
         if sent is not None and sent.partial is not None:
             self._ask(sent.so_far(), sent.partial)
 
-    def _ask(self, body: bytes, partial: str | None = None) -> None:
+    def _ask(self, body: bytes, unsent: str | None = None) -> None:
         try:
-            _ask(self._call, self._request, body, partial)
+            self._call.ask_later(partial(_asked, _raw(self._request), unsent), body)
         except Exception as error:
             self._session.fault("httpcore request", error)
 
@@ -192,39 +204,55 @@ class _Asking:
 def _tapped(session: Any, call: Any, request: Any, response: Any, stream: Any) -> Any:
     """Hands the response on, with its stream teed."""
     try:
-        head = _head(request, response)
-        if response.status == 101 or (request.method == b"CONNECT" and 200 <= response.status < 300):
+        status, extensions = response.status, response.extensions
+        switched = status == 101 or (request.method == b"CONNECT" and 200 <= status < 300)
+        told = {name: extensions.get(name) for name in _TOLD}
+        peer = _peer(extensions.get("network_stream"))
+        call.part(partial(_head, status, tuple(response.headers), told, peer, tuple(request.headers), switched))
+        if switched:
             # From here on it is a websocket or a tunnel, which no tap follows.
-            call.part({**head, "switched": True})
             call.end("ok")
-            session.note("protocol switch", f"{call.name} ({sites.site() or 'a library'})")
+            session.note("protocol switch", f"{_described(_raw(request)).shown} ({sites.site() or 'a library'})")
             return response
-        call.part(head)
         response.stream = stream(response.stream, call)
     except Exception as error:
         session.fault("httpcore response", error)
     return response
 
 
-def _head(request: Any, response: Any) -> dict[str, Value]:
-    extensions = response.extensions
-    headers = _text(response.headers)
+def _peer(stream: Any) -> Any:
+    """The address at the other end of a connection, asked for once: it is information only."""
+    found = getattr(stream, _PEER, _UNASKED)
+    if found is _UNASKED:
+        found = None
+        with suppress(Exception):  # OSError on a connection that the peer has closed already
+            found = stream.get_extra_info("server_addr")
+        with suppress(AttributeError):
+            setattr(stream, _PEER, found)
+    return found
+
+
+def _head(
+    status: int, headers: Pairs, told: dict[str, Any], peer: Any, asked: Pairs, switched: bool
+) -> dict[str, Value]:  # fmt: skip
+    """The head of an answer, as stored."""
+    pairs = _text(headers)
+    version = told["http_version"] or b""
     head: dict[str, Value] = {
-        "status": response.status,
-        "headers": [[name, value] for name, value in headers],
-        "http_version": extensions.get("http_version", b"").decode("latin-1"),
+        "status": status,
+        "headers": [[name, value] for name, value in pairs],
+        "http_version": version.decode("latin-1"),
     }
-    for name in ("reason_phrase", "stream_id"):
-        value = extensions.get(name)
+    for name in _TOLD[1:]:
+        value = told[name]
         if value is not None:
             head[name] = value.decode("latin-1") if isinstance(value, bytes) else value
-    if any(name.lower() == "content-encoding" for name, _ in headers):
-        head["offered"] = offered(_text(request.headers))
-    try:
-        address = extensions["network_stream"].get_extra_info("server_addr")
-        head["server_addr"] = [str(address[0]), int(address[1])]
-    except Exception:  # information only; it raises OSError on a connection that the peer has closed already
-        pass
+    if any(name.lower() == "content-encoding" for name, _ in pairs):
+        head["offered"] = offered(_text(asked))
+    with suppress(TypeError, LookupError, ValueError):  # of a socket that has no such address
+        head["server_addr"] = [str(peer[0]), int(peer[1])]
+    if switched:
+        head["switched"] = True
     return head
 
 
@@ -268,18 +296,26 @@ def _response(call: Any, request: Any, module: Any, piece: Any, stream: Any) -> 
 # Both.
 
 
-def _ask(call: Any, request: Any, body: bytes, partial: str | None) -> None:
-    url = request.url
-    raw = (request.method, url.scheme, url.host, url.port, url.target, *request.headers)
-    what = with_body(known(raw, lambda: _described(request)), body, partial)
+def _ask(call: Any, request: Any, body: bytes, unsent: str | None) -> None:
+    what = _asked(_raw(request), unsent, body)
     call.ask(what.name, what.request, what.key, what.kind)
 
 
-def _described(request: Any) -> Described:
+def _raw(request: Any) -> Raw:
+    """What a request consists of beside its body, as nobody can change it any more."""
     url = request.url
-    address = absolute(url.scheme.decode(), url.host.decode("latin-1"), url.port, url.target.decode("latin-1"))
-    return describe(request.method.decode("latin-1"), address, _text(request.headers))
+    return request.method, url.scheme, url.host, url.port, url.target, *request.headers
 
 
-def _text(headers: Any) -> list[tuple[str, str]]:
+def _asked(raw: Raw, unsent: str | None, body: bytes) -> Asked:
+    return with_body(known(raw, lambda: _described(raw)), body, unsent)
+
+
+def _described(raw: Raw) -> Described:
+    method, scheme, host, port, target, *headers = raw
+    address = absolute(scheme.decode(), host.decode("latin-1"), port, target.decode("latin-1"))
+    return describe(method.decode("latin-1"), address, _text(headers))
+
+
+def _text(headers: Iterable[Pair]) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]

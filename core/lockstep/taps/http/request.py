@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from lockstep.log.model import Value
+from lockstep.session.call import Asked
 from lockstep.taps.http.endpoints import classify
 
 type Headers = Sequence[tuple[str, str]]
@@ -52,15 +53,6 @@ _MOST_DESCRIBED = 256
 _described: dict[tuple[object, ...], Described] = {}
 _taken_apart: dict[str, tuple[str, str, str | None, str]] = {}
 _judged: dict[str, str | None] = {}
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """The four things that `Call.ask` wants to know."""
-
-    name: str
-    kind: str
-    request: Value
-    key: Value
 
 
 class Described(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -23,10 +24,11 @@ _locks: tuple[Any, Any] = (threading.Lock, threading.RLock)
 class GatedLock:
     """A lock of the program: as `_thread.lock`, in the recorded order."""
 
-    __slots__ = ("__weakref__", "_changes", "_last", "_name", "_raw", "_run")
+    __slots__ = ("__weakref__", "_changes", "_last", "_name", "_raw", "_run", "release")
 
     def __init__(self, raw: Any, name: str) -> None:
         self._raw = raw
+        self.release: Callable[[], None] = raw.release
         self._name = name
         self._last: Any = None  # recording: the strand that has it in a row, and how often
         self._run = 0
@@ -39,9 +41,6 @@ class GatedLock:
         if lane.session.recording:
             return self._record(lane, blocking, timeout)
         return self._replay(lane, blocking, timeout)
-
-    def release(self) -> None:
-        self._raw.release()
 
     def locked(self) -> bool:
         return self._raw.locked()  # type: ignore[no-any-return]
@@ -57,7 +56,10 @@ class GatedLock:
         # `Condition` asks, and would try to take a lock that has no answer.
         return self._raw.locked()  # type: ignore[no-any-return]
 
-    acquire_lock, release_lock, locked_lock = acquire, release, locked
+    acquire_lock, locked_lock = acquire, locked
+
+    def release_lock(self) -> None:
+        self._raw.release()
 
     def _at_fork_reinit(self) -> None:
         self._raw._at_fork_reinit()
