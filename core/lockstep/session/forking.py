@@ -207,7 +207,7 @@ class Forking(_Forked):
         self.failed = False
         self.prepare(writer)
         Replaying.__init__(self, run, process, seed, tape, 0.0, deadline, secrets)
-        self._positions = itertools.count(plan.upto + 2)  # FORK is the first
+        self.position = itertools.count(plan.upto + 2).__next__  # FORK is the first
 
     @cached_property
     def later(self) -> Tape:
