@@ -140,6 +140,7 @@ def replay(
     Returns also when the run ended in a failure or diverged. Raises StoreError (LS201 to LS205) and
     TargetError LS402: no callable, or a coroutine function under a running loop (use `areplay`).
     """
+    target = _program(target)
     if asyncio.iscoroutinefunction(target):
         if _loop_runs():
             raise TargetError(Code.BAD_TARGET, "an event loop is running here: await lockstep.areplay instead")
@@ -148,7 +149,7 @@ def replay(
         def target() -> Any:
             return asyncio.run(coroutine())
 
-    session = _begin(run, target, store, speed, deadline)
+    session = _begin(run, store, speed, deadline)
     try:
         result = target()
     except BaseException as error:
@@ -160,7 +161,8 @@ async def areplay(
     run: str, target: Callable[[], Any], *, store: Store = None, speed: float = 0.0, deadline: float = 30.0
 ) -> Replay:
     """As `replay`, under a running event loop: awaits what `target` returns."""
-    session = _begin(run, target, store, speed, deadline)
+    target = _program(target)
+    session = _begin(run, store, speed, deadline)
     try:
         result = target()
         if hasattr(result, "__await__"):
@@ -214,6 +216,7 @@ def fork(
     Raises StoreError, AddressError, EditError and TargetError (LS402) where it cannot begin, and `Refused` (LS301, with
     the branch as `.run`) where a call past the cut may not run.
     """
+    target = _program(target)
     if asyncio.iscoroutinefunction(target):
         if _loop_runs():
             raise TargetError(Code.BAD_TARGET, "an event loop is running here: await lockstep.afork instead")
@@ -223,7 +226,7 @@ def fork(
             return asyncio.run(coroutine())
 
     session = _begin_fork(
-        address, target, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
+        address, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
     )
     try:
         result = target()
@@ -237,8 +240,9 @@ async def afork(
     tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0,
 ) -> Run:  # fmt: skip
     """As `fork`, under a running event loop: awaits what `target` returns."""
+    target = _program(target)
     session = _begin_fork(
-        address, target, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
+        address, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
     )
     try:
         result = target()
@@ -250,12 +254,11 @@ async def afork(
 
 
 def _begin_fork(
-    address: str, target: object, edits: Mapping[str, Any], policy: Policy, branch: str, store: Store, deadline: float
+    address: str, edits: Mapping[str, Any], policy: Policy, branch: str, store: Store, deadline: float
 ) -> Session:  # fmt: skip
     from lockstep.debugger import fork as forks
     from lockstep.log.store import locate
 
-    _callable(target)
     path = locate(_path(store))
     run, plan = forks.planned(path, address, forks.given(edits), policy, branch)
     session = start_fork(path, run, plan, deadline=deadline)
@@ -284,15 +287,16 @@ def _end_fork(session: Session, result: Any, error: BaseException | None) -> Run
     return run
 
 
-def _callable(target: object) -> None:
-    if not callable(target):
-        raise TargetError(Code.BAD_TARGET, f"the target is a {type(target).__name__}, not a callable without arguments")
+def _program(target: Any) -> Callable[[], Any]:
+    """What a target runs, which is its adapter's to say. Raises TargetError LS402."""
+    from lockstep import adapter
+
     if current.session is not None:
         raise TargetError(Code.BAD_TARGET, "a session is on already: another can't begin inside it")
+    return adapter.of(target).target.program(target, None)
 
 
-def _begin(run: str, target: object, store: Store, speed: float, deadline: float) -> Session:
-    _callable(target)
+def _begin(run: str, store: Store, speed: float, deadline: float) -> Session:
     session = start_replay(_path(store), run, speed=speed, deadline=deadline)
     offspring.begin(session)
     return session

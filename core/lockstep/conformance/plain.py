@@ -64,7 +64,7 @@ class Plain:
         outputs = tuple(run.result) if run.result is not None else ()
         return Done(
             outputs=outputs, error=_told(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
-            refused=tuple(run.refused),
+            difference=run.report.difference, refused=tuple(run.refused),
         )  # fmt: skip
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:

@@ -32,7 +32,7 @@ def check(stage: Stage) -> None:
         stage.expect(not acted, f"{about}: {acted} was done again")
         first = diff(run, forked.done.run, store=stage.store).first
         stage.expect(
-            first is not None and address in (path(str(first.a)), path(str(first.b))),
+            first is not None and number(str(first.address_a)) == number(where) and token in first.b,
             f"{about}: the first difference is {first}",
         )
 
