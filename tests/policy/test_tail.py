@@ -1,6 +1,7 @@
 """The policy in real forks: what ran, what was answered, what was refused, and with which words."""
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,48 @@ def test_a_policy_that_makes_no_sense_is_said_before_anything_runs() -> None:
         with pytest.raises(TargetError, match=r"tail is one of live, reuse, record|names of calls that may run"):
             lockstep.fork("r:0", agent, **given)  # type: ignore[arg-type]
     assert ran == []
+
+
+REFUND = """
+import sys, time
+
+import lockstep
+
+
+@lockstep.tool(effect="mutating")
+def issue_refund(cents):
+    print("refunded", flush=True)
+
+
+try:
+    issue_refund(int(input()))
+except BaseException:
+    if "stubborn" not in sys.argv:
+        raise
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("stubborn",)])
+def test_a_refused_command_ends_with_our_words_alone_also_where_it_will_not_end(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "agent.py").write_text(REFUND)
+    command = ["--", sys.executable, "agent.py", *words]
+
+    def run(*given: str, typed: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "lockstep", *given, *command], input=typed, capture_output=True, text=True,
+            check=False, timeout=50,
+        )  # fmt: skip
+
+    assert run("record", "--run", "c", typed="4000\n").returncode == 0
+    done = run("fork", "c:0", "--live", "stdin", typed="4500\n")
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)
+    assert "LS301 refused: tool issue_refund(cents=4500) would run for real" in done.stderr
+    assert "differs from the recorded call (cents 4000 → 4500)" in done.stderr
+    assert "--live issue_refund" in done.stderr
+    assert "--set 1.2=JSON" in done.stderr
+    if not words:
+        done = run("fork", "c:0", "--live", "stdin", "--live", "issue_refund", typed="4500\n")
+        assert (done.returncode, done.stdout) == (0, "refunded\n")

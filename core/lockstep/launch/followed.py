@@ -91,7 +91,7 @@ class Followed:
         if session is None:
             return
         session.meeting = self.settings.meeting
-        if self.settings.mode != "record":
+        if self.settings.mode != "record" or session.resumes:  # a fork may have gone live already
             session.on_stop = self.stopped
             vars(session).update(wanted=self._wanted, want=partial(meeting.want, self.settings.meeting))
             if session.stopped:
