@@ -127,7 +127,7 @@ def _plain(got: Answer) -> Value:
 def message(conversation: messages.Conversation) -> Any:
     """What a model said, in the shape in which it can be edited; None where it said nothing."""
     said = conversation.answer
-    if said is None:
+    if said is None or not (said.message.text or said.message.tool_calls or said.finish):
         return None
     message: dict[str, Any] = {"role": said.message.role or "assistant", "content": said.message.text}
     if said.message.tool_calls:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import answers, calls, listing, outcomes, paths, wires
+from lockstep.debugger import answers, calls, listing, outcomes, paths, raised, rewording, wires
 from lockstep.debugger.paths import Place
 from lockstep.errors import AddressError, Code, EditError
 from lockstep.log.model import Status, Value
@@ -157,7 +157,7 @@ def made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tuple
     if effect.kind == calls.PROCESS:
         raise EditError(Code.UNEDITABLE, "what a process delivers cannot be edited yet, only its recording be served")
     if effect.kind in _EXCHANGES:
-        return _exchange(timeline.request(effect), parts, end, effect.status, read)
+        return _exchange(timeline, effect, parts, end, read)
     before = outcomes.shown(parts, end, effect.status)
     after = before
     for place, value in read:
@@ -186,15 +186,26 @@ def _recorded(parts: Sequence[Value], end: Value, status: Status) -> tuple[Given
 
 
 def _exchange(
-    request: Value, parts: Sequence[Value], end: Value, status: Status | None, changes: Sequence[tuple[Place, Value]]
+    timeline: Timeline, effect: Effect, parts: Sequence[Value], end: Value, changes: Sequence[tuple[Place, Value]]
 ) -> tuple[Given, ...]:
+    request, status = timeline.request(effect), effect.status
     before = answers.state(answer(parts), end if status is Status.ERROR else None)
     after = before
     for place, value in changes:
         if place[:1] == ("answer",):
             place = place[1:]
-        after = answers.edited(after, place, value)
+        if effect.kind == calls.MODEL and not _of_answer(place, value):
+            after = rewording.edited(request, after, place, value)
+        else:
+            after = answers.edited(after, place, value)
     if after == before and status is not None:
         return _recorded(parts, end, status)
     client = wires.client(request, parts, before.error, status)
     return wires.pieces(client, request, parts, before, after)
+
+
+def _of_answer(place: Place, value: Value) -> bool:
+    """Whether a model's answer is edited as the HTTP answer that it came in, and not as a message."""
+    if place:
+        return place[0] in answers.FIELDS
+    return raised.is_raise(value) or (isinstance(value, dict) and bool(value) and value.keys() <= set(answers.FIELDS))
