@@ -30,7 +30,9 @@ from stream import stream
 from tapes import tapes
 from tools import tools
 
-PARTS = (tools, posts, stream, reads, startup, stored, tapes, replays)
+from bisecting import bisects
+
+PARTS = (tools, posts, stream, reads, startup, stored, tapes, replays, bisects)
 _PAGE = ROOT / "docs" / "benchmarks.md"
 _TABLE = re.compile(r"(<!-- table[^>]*-->\n).*?(<!-- end of the table -->)", re.DOTALL)
 

@@ -35,6 +35,14 @@ _METER = re.compile(rb"not shown to be identical.*\n *not covered: ctypes clock_
 def run(command: Sequence[object], metered: bool = False) -> Spent:
     """Runs a command to its end. RuntimeError with what it said where it does not end well. `metered`: it may end
     with status 1, if it says that this is for the clocks that measure, and nothing else."""
+    spent, status, said = told(command)
+    if status and not (metered and status == 1 and _METER.search(said)):
+        raise RuntimeError(f"{' '.join(map(str, command))} ended with {status}:\n{said.decode()}")
+    return spent
+
+
+def told(command: Sequence[object]) -> tuple[Spent, int, bytes]:
+    """Runs a command to its end: what it took, its status and what it said."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)},
         "PYTHONPATH": os.pathsep.join(filter(None, [str(WORKLOADS), os.environ.get("PYTHONPATH")])),
@@ -48,9 +56,7 @@ def run(command: Sequence[object], metered: bool = False) -> Spent:
         _, ended, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(ended)
-    if process.returncode and not (metered and process.returncode == 1 and _METER.search(said)):
-        raise RuntimeError(f"{' '.join(map(str, command))} ended with {process.returncode}:\n{said.decode()}")
-    return Spent((used.ru_utime + used.ru_stime) * 1e3, wall * 1e3)
+    return Spent((used.ru_utime + used.ru_stime) * 1e3, wall * 1e3), process.returncode, said
 
 
 type Act = Callable[[Path, Sequence[object]], Spent]

@@ -33,15 +33,16 @@ class Sizes(msgspec.Struct, frozen=True):
     tapes: tuple[int, ...]
     peer_tape: int
     replays: int
+    bisects: int
 
 
 FULL = Sizes(
     rounds=5, posts=60, blocks=5, tools=1000, reads=10_000, streams=2, stored=(50, 500, 2000), peer_chat=500,
-    tapes=(100_000, 1_000_000), peer_tape=100_000, replays=20,
+    tapes=(100_000, 1_000_000), peer_tape=100_000, replays=20, bisects=3,
 )  # fmt: skip
 QUICK = Sizes(
     rounds=2, posts=30, blocks=3, tools=300, reads=3_000, streams=1, stored=(50, 500), peer_chat=50,
-    tapes=(100_000,), peer_tape=100_000, replays=5,
+    tapes=(100_000,), peer_tape=100_000, replays=5, bisects=1,
 )  # fmt: skip
 
 

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockstep.debugger.diff import Diff, diff
+    from lockstep.debugger.verdict import Verdict
     from lockstep.errors import Divergence, LockstepError, Refused
     from lockstep.inprocess import Replay, Run, afork, areplay, fork, record, replay
+    from lockstep.inprocess_bisect import abisect, bisect
     from lockstep.tools import mark, step, tool
 
 __all__ = [
-    "Diff", "Divergence", "LockstepError", "Refused", "Replay", "Run", "afork", "areplay", "diff", "fork", "mark",
-    "record", "replay", "step", "tool",
+    "Diff", "Divergence", "LockstepError", "Refused", "Replay", "Run", "Verdict", "abisect", "afork", "areplay",
+    "bisect", "diff", "fork", "mark", "record", "replay", "step", "tool",
 ]  # fmt: skip
 
 _HOMES = {
@@ -34,6 +36,9 @@ _HOMES = {
     "Replay": "inprocess",
     "Refused": "errors",
     "Run": "inprocess",
+    "Verdict": "debugger.verdict",
+    "abisect": "inprocess_bisect",
+    "bisect": "inprocess_bisect",
     "afork": "inprocess",
     "areplay": "inprocess",
     "fork": "inprocess",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -265,6 +266,52 @@ def diff(
     diffing.diff(
         first, second, store=store, exact=exact, times=times, reads=reads, limit=limit, everything=everything,
         as_json=as_json, debug=debug or context.obj,
+    )  # fmt: skip
+
+
+@app.command(
+    epilog="Example: lockstep bisect refund      lockstep bisect refund --bad ./is_wrong.sh --live get_order      "
+    "lockstep bisect log refund"
+)
+def bisect(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A bad run; `log RUN` lists the probes that are kept.")],
+    command: Command = None,
+    store: Store = None,
+    bad: Annotated[
+        str,
+        typer.Option(
+            "--bad",
+            metavar="CMD",
+            help="Asked whether LOCKSTEP_RUN is bad: 0 good, 125 cannot say, else bad. "
+            "By default bad is what ends like RUN.",
+        ),
+    ] = "",
+    good: Annotated[
+        str, typer.Option("--good", metavar="RUN", help="A run that went right: its answers are swapped in.")
+    ] = "",
+    live: Annotated[
+        list[str] | None, typer.Option("--live", metavar="NAME", help="Let this call run for real; may be repeated.")
+    ] = None,
+    tail: Annotated[
+        str, typer.Option("--tail", metavar="live|reuse|record", help="What becomes of calls after a probe's cut.")
+    ] = "",
+    again: Annotated[bool, typer.Option("--again", help="Run also probes that were run before.")] = False,
+    trust: Trust = False,
+    isolate: Isolate = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Find the recorded answer that makes a run bad. 0: it is named; 1: it cannot be."""
+    from lockstep.cli import bisecting
+
+    words = command or []
+    if run == "log" and len(words) == 1 and "--" not in sys.argv:
+        bisecting.log(words[0], store=store, bad=bad, as_json=as_json, debug=debug or context.obj)
+        return
+    bisecting.bisect(
+        run, words, store=store, bad=bad, good=good, live=live or [], tail=tail, again=again, trust=trust,
+        isolate=isolate, as_json=as_json, debug=debug or context.obj,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ Who runs a probe is not known here (`Runner`): a command in a process of its own
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 
@@ -20,15 +21,17 @@ from lockstep.debugger import swaps
 from lockstep.debugger import verdict as verdicts
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.predicate import Predicate
+from lockstep.debugger.preview import Preview, preview
 from lockstep.debugger.probes import Made, Series
 from lockstep.debugger.search import GOOD, SKIP, Search
 from lockstep.debugger.swaps import Swap
 from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict
 from lockstep.debugger.view import View, ended_by_itself, view
-from lockstep.errors import Code, TargetError
+from lockstep.errors import Code, LockstepError, TargetError
 from lockstep.log.model import RunState, Value
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, Timeline, resolve
+from lockstep.session.policy import Policy
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -60,6 +63,7 @@ class Inquiry(msgspec.Struct, frozen=True):
     """A bisect that needs probes.
 
     run       its address
+    tail      what becomes of the recorded calls where all of them are made anew
     swaps     answers in which the run and the `good` one differ, empty where there is no good one
     """
 
@@ -69,22 +73,24 @@ class Inquiry(msgspec.Struct, frozen=True):
     series: Series
     searching: Searching
     began: float
+    tail: Preview
     good: str = ""
     swaps: tuple[Swap, ...] = ()
 
 
 def begin(
-    store: Store, address: str, bad: Bad, options: Value, *, good: str = "", again: bool = False
+    store: Store, address: str, bad: Bad, policy: Policy, ran: Value, *, good: str = "", again: bool = False
 ) -> Inquiry | Verdict:
     """Asks about the recording itself, and plans the search. A verdict where that is enough.
 
-    bad      makes the predicate, given the recording
-    options  what decides how a probe goes, see `lockstep.debugger.probes.Series`
-    good     address of a run that went right: its answers are swapped in
-    again    probes that were run before are not taken for the same
+    bad     makes the predicate, given the recording
+    policy  what may run for real in probes
+    ran     what a probe runs, see `lockstep.debugger.probes`
+    good    address of a run that went right: its answers are swapped in
+    again   probes that were run before are not taken for the same
 
-    Raises AddressError (LS205, LS206), and TargetError LS402 for a run that still grows, LS406 where nobody can say
-    whether it is bad.
+    Raises AddressError (LS205, LS206), LS301 where no probe could finish, and TargetError LS402 for a run that still
+    grows, LS406 where nobody can say whether it is bad.
     """
     began = time.monotonic()
     place = resolve(store, address)
@@ -100,14 +106,40 @@ def begin(
         raise TargetError(Code.NO_PREDICATE, f"nobody can say whether {recorded.address} is bad: {told.why}")
     if told.judged == GOOD:
         return verdicts.unsearched(NOT_REPRODUCIBLE, recorded.address, f"it is not bad: {told.why}")
-    series = Series(store, run, path, branch, {"options": options, "good": good}, again=again)
+    options: Value = {"ran": ran, "good": good, "live": [*sorted(policy.live)], "tail": policy.tail}
+    series = Series(store, run, path, branch, options, again=again)
     differing = swaps.between(store, recorded.address, good) if good else ()
     cuts = swaps.cuts(place.timeline, differing) if good else places.of_run(place.timeline)
     if len(cuts) < 2:
         why = f"no answer in it differs from one of {good}" if good else "no answer from outside was recorded in it"
         return verdicts.unsearched(NOT_RECORDED, recorded.address, why)
+    if not good:
+        _can_finish(place.timeline, cuts, policy)
     searching = _over_answers(cuts) if good else _over_steps(place.timeline, cuts)
-    return Inquiry(recorded.address, place.timeline, predicate, series, searching, began, good, differing)
+    return Inquiry(
+        recorded.address,
+        place.timeline,
+        predicate,
+        series,
+        searching,
+        began,
+        preview(place.timeline, 0, policy),
+        good,
+        differing,
+    )
+
+
+def _can_finish(timeline: Timeline, cuts: Sequence[Cut], policy: Policy) -> None:
+    """Raises LS301 where even the probe that makes the fewest calls anew would have one refused."""
+    stopped = preview(timeline, cuts[-2].step, policy).stopped
+    if stopped:
+        names = ", ".join(f"{one.kind} {one.name}" for one in stopped)
+        flags = " ".join(f"--live {shlex.quote(one.flag)}" for one in stopped)
+        raise LockstepError(
+            Code.REFUSED,
+            f"no probe could finish: each would have to run {names} for real, which nothing allows and no record can "
+            f"stand for. To let it run: {flags}",
+        )
 
 
 def recording(place: Place, store: str) -> View:

@@ -42,6 +42,7 @@ class Forked(msgspec.Struct, frozen=True):
     last        the number of its last step
     answer      refused: where to fork again, and which call to edit there, to give it an answer
     difference  diverged: the first one
+    asked       whether somebody asked it to end by a signal, as Ctrl-C does
     """
 
     run: str
@@ -68,6 +69,7 @@ class Forked(msgspec.Struct, frozen=True):
     command: tuple[str, ...] = ()
     coverage: tuple[Coverage, ...] = ()
     faults: tuple[str, ...] = ()
+    asked: bool = False
 
 
 def fork(
@@ -118,7 +120,9 @@ def fork(
         raise outcome.error
     if outcome.fault:
         raise TargetError(Code.BAD_TARGET, f"the fork could not begin: {outcome.fault.splitlines()[-1]}")
-    return judge(store, reader.info.name, plan, outcome.status, outcome.report, words, coverage(outcome))
+    return judge(
+        store, reader.info.name, plan, outcome.status, outcome.report, words, coverage(outcome), asked=outcome.asked
+    )
 
 
 def given(edits: Mapping[str, Value]) -> tuple[Edit, ...]:
@@ -167,12 +171,13 @@ def course(timeline: Timeline, upto: int) -> tuple[int, str, int, str]:
 
 def judge(
     store: str, run: str, plan: Plan, exit: int, report: Report | None, command: tuple[str, ...],
-    covered: tuple[Coverage, ...],
+    covered: tuple[Coverage, ...], *, asked: bool = False,
 ) -> Forked:  # fmt: skip
     """What became of it, by its report and its branch."""
     state = report.state if report is not None else "interrupted"
     with open_store(store) as opened:
-        if state in ("complete", "failed"):
+        # Of one that was killed by nobody's wish it is all that is known; one that was stopped did not come to its end.
+        if state in ("complete", "failed") or (state == "interrupted" and not asked):
             ending.write(opened, run, exit, branch=plan.branch)
         reader = opened.run(run, plan.branch)
         end = ending.told(reader)
@@ -204,4 +209,5 @@ def judge(
         command=command,
         coverage=covered,
         faults=report.faults if report is not None else (),
+        asked=asked,
     )

@@ -23,6 +23,7 @@ from lockstep.debugger.verdict import Probe
 from lockstep.debugger.view import view
 from lockstep.log import canonical
 from lockstep.log.model import BranchInfo, Kind, RunState, Value
+from lockstep.log.roll import LAUNCH
 from lockstep.log.store import RunReader, Store
 
 PREFIX = "bisect-"
@@ -79,7 +80,7 @@ class Series:
                 continue
             if self._again and branch.name not in self._made:
                 continue
-            if branch.state is RunState.INTERRUPTED:
+            if branch.state is RunState.INTERRUPTED and not _ended(branch):
                 self.store.delete_branch(self.run, branch.name)
             elif branch.state is not RunState.GROWING:
                 return branch.name
@@ -97,6 +98,11 @@ class Series:
             seen.address, cut.at, judgement.judged, judgement.why, told.live, told.seconds, made is None,
             reused(reader), told.refused,
         )  # fmt: skip
+
+
+def _ended(branch: BranchInfo) -> bool:
+    """Whether its supervisor saw its end: it was killed, and by nobody who wanted to stop the search."""
+    return any(stream.process == LAUNCH for stream in branch.streams)
 
 
 def reused(reader: RunReader) -> tuple[str, ...]:
@@ -191,8 +197,3 @@ def function(target: Any) -> Value:
 def _body(code: CodeType) -> Value:
     consts = [_body(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
     return [code.co_code, [*code.co_names], consts]
-
-
-def options(live: Sequence[str], tail: str, ran: Value, **more: Value) -> Value:
-    """All that decides how a probe goes beside its cut."""
-    return {"live": [*sorted(live)], "tail": tail, "ran": ran, **more}

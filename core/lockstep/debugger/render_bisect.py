@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from lockstep.debugger import words
 from lockstep.debugger.bisect import Wanted
 from lockstep.debugger.lines import Line, Piece, cut, safe
+from lockstep.debugger.probes import PREFIX
 from lockstep.debugger.search import BAD, GOOD, SKIP
 from lockstep.debugger.structure import Change
 from lockstep.debugger.verdict import AMBIGUOUS, CULPRIT, IN_THE_CODE, NOT_RECORDED, Probe, Verdict
@@ -17,6 +18,7 @@ from lockstep.debugger.verdict import AMBIGUOUS, CULPRIT, IN_THE_CODE, NOT_RECOR
 _MARK: dict[str, Piece] = {BAD: ("●", "bad"), GOOD: ("○", "good"), SKIP: ("?", "warn")}
 _WIDE = 100
 _SHOWN = 5
+_SETS = 3
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -49,11 +51,12 @@ def _culprit(found: Verdict) -> _Said:
     kept = f"kept, the run is bad ({bad} of {bad} probes)" if bad else "kept, the run is bad (as recorded)"
     lost = f"; {len(found.judged(SKIP))} could not be judged" if found.judged(SKIP) else ""
     lines: list[Line] = [[f"  {kept}; left out, it is good ({good} of {good}){lost}"]]
+    who = "a live call" if f"@{PREFIX}" in found.other else "the good run"
     for change in found.changes[:_SHOWN]:
         path = _field(change)
         shown = f"{safe(path)} " if path else ""
         lines.append([("  its answer  ", "dim"), f"{shown}{cut(safe(change.a), _WIDE)}",
-                      ("   where another says  ", "dim"), cut(safe(change.b), _WIDE)])  # fmt: skip
+                      (f"   where {who} says  ", "dim"), cut(safe(change.b), _WIDE)])  # fmt: skip
     if found.other:
         lines.append([("  that one    ", "dim"), (f"lockstep show {shlex.quote(found.other)}", "address")])
     lines.append([("  next        ", "dim"), (f"lockstep show {shlex.quote(address)}", "address")])
@@ -69,19 +72,23 @@ def _field(change: Change) -> str:
 
 
 def _mended(found: Verdict) -> str:
-    """The fork in which the culprit's answer is the other one, where that is one value and known whole."""
-    if found.effect is None or len(found.changes) != 1:
+    """The fork in which the culprit answers as another one did, where few values differ and are known whole."""
+    if found.effect is None or not 1 <= len(found.changes) <= _SETS or not all(map(_whole, found.changes)):
         return ""
-    change = found.changes[0]
+    sets = []
+    for change in found.changes:
+        place = f"{found.effect}:{_field(change)}" if _field(change) else found.effect
+        sets.append(f"--set {shlex.quote(f'{place}={change.b}')}")
+    return f"lockstep fork {shlex.quote(f'{found.run}:{found.step}')} {' '.join(sets)}"
+
+
+def _whole(change: Change) -> bool:
+    """Whether the other value stands there as it is, and the place is one that an edit can name."""
     try:
         json.loads(change.b)
     except ValueError:
-        return ""
-    field = _field(change)
-    if "…" in change.b or _INDEX.search(field):
-        return ""
-    place = f"{found.effect}:{field}" if field else found.effect
-    return f"lockstep fork {shlex.quote(f'{found.run}:{found.step}')} --set {shlex.quote(f'{place}={change.b}')}"
+        return False
+    return "…" not in change.b and not _INDEX.search(change.path)
 
 
 def _ambiguous(found: Verdict) -> _Said:
@@ -139,6 +146,6 @@ def parting(at: str, name: str, changes: Sequence[Change]) -> list[Line]:
 def kept(probes: Sequence[Probe]) -> list[Sequence[Piece]]:
     """Rows of `bisect log`: what was said, address, where it left the run, why."""
     return [
-        (_MARK[probe.judged], (safe(probe.address), "address"), f":{probe.at}", f"{probe.judged}: {safe(probe.why)}")
+        (_MARK[probe.judged], (safe(probe.address), "address"), probe.at, f"{probe.judged}: {safe(probe.why)}")
         for probe in probes
     ]

@@ -13,6 +13,7 @@ import msgspec
 from lockstep.debugger import calls
 from lockstep.debugger.cuts import Cut, in_order
 from lockstep.debugger.diff import DiffEntry, diff
+from lockstep.debugger.search import GOOD
 from lockstep.debugger.structure import Change
 from lockstep.debugger.verdict import Verdict
 from lockstep.log import address as addresses
@@ -21,6 +22,7 @@ from lockstep.log.model import Status, Value
 from lockstep.log.store import Store
 from lockstep.log.timeline import Effect, Step, Timeline, resolve
 
+_ASKED = 3  # probes that are looked at for what a new answer says
 _ANSWERED = ("answer", "parts", "value")  # where a difference lies in what came back, and not in what was asked
 
 
@@ -52,6 +54,8 @@ def between(store: Store, bad: str, good: str) -> tuple[Swap, ...]:
     for entry in diff(bad, good, store=store.path).differences:
         if entry.kind not in ("changed", "moved") or entry.follows or not _answers(entry):
             continue
+        if addresses.parse(entry.address_a or "").path != place.address.path:
+            continue  # of another process, whose answers no edit can reach
         step, effect = _effect(place.timeline, entry.address_a or "")
         _, answered = _effect(other.timeline, entry.address_b or "")
         if effect is None or answered is None or Status.ERROR in (effect.status, answered.status):
@@ -92,20 +96,30 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
         return msgspec.structs.replace(found, name=name, changes=swap.changes, other=swap.address)
     if effect is None:
         return msgspec.structs.replace(found, name=name)
-    # The nearest before it: the least of what led to the call is new there.
-    nearest = max(found.judged("good"), key=lambda probe: _number(probe.at), default=None)
-    asked = _asked_anew(store, found.run, nearest.address, step, effect) if nearest is not None else None
-    if asked is None:
+    # The nearest before it first: the least of what led to the call is new there.
+    nearest = sorted(found.judged(GOOD), key=lambda probe: _number(probe.at), reverse=True)[:_ASKED]
+    told = [diff(found.run, probe.address, store=store.path).differences for probe in nearest]
+    at = {f"{found.run}:{step.number}", f"{found.run}:{step.number}.{effect.number}"}
+    asked = [entry for entries in told for entry in entries if entry.address_a in at and _answers(entry)]
+    if not asked:
         return msgspec.structs.replace(found, name=name)
-    return msgspec.structs.replace(found, name=name, changes=_answers(asked), other=asked.address_b or "")
+    like = [entry for entry in told[0] if entry.address_a not in at and _called(entry) == _called(asked[0])]
+    return msgspec.structs.replace(found, name=name, changes=_telling(asked, like), other=asked[0].address_b or "")
 
 
-def _asked_anew(store: Store, run: str, probe: str, step: Step, effect: Effect) -> DiffEntry | None:
-    at = {f"{run}:{step.number}", f"{run}:{step.number}.{effect.number}"}
-    for entry in diff(run, probe, store=store.path).differences:
-        if entry.address_a in at and entry.kind in ("changed", "moved") and _answers(entry):
-            return entry
-    return None
+def _called(entry: DiffEntry) -> tuple[str, str]:
+    return entry.effect, entry.name
+
+
+def _telling(asked: Sequence[DiffEntry], like: Sequence[DiffEntry]) -> tuple[Change, ...]:
+    """Of all in which the first new answer differs from the recorded one, what tells something: in which all new
+    answers agree, and which is not another one in every call of the kind."""
+    changes = _answers(asked[0])
+    others = [{change.path: change.b for change in _answers(entry)} for entry in asked[1:]]
+    agreed = [change for change in changes if all(other.get(change.path) == change.b for other in others)]
+    usual = {change.path for entry in like for change in _answers(entry)}
+    telling = [change for change in agreed or changes if change.path not in usual]
+    return tuple(telling or agreed or changes)
 
 
 def _answers(entry: DiffEntry) -> tuple[Change, ...]:

@@ -12,7 +12,7 @@ from lockstep.debugger import calls, ending
 from lockstep.debugger.calls import Call
 from lockstep.log import address as addresses
 from lockstep.log.address import MAIN, Address
-from lockstep.log.model import Kind, RunState, Value
+from lockstep.log.model import Kind, RunState
 from lockstep.log.store import RunReader, open_store
 from lockstep.log.timeline import Timeline
 
@@ -47,7 +47,7 @@ class View(msgspec.Struct, frozen=True):
     state: str
     exit: int | None
     error: Raised | None
-    result: Value = None
+    result: Any = None
 
     @property
     def branch(self) -> str:

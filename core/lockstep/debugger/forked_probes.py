@@ -1,0 +1,49 @@
+"""Probes of a run that was recorded from a command: each is one fork, and so one start of an interpreter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from lockstep.debugger import probes
+from lockstep.debugger.bisect import Runner
+from lockstep.debugger.cuts import Cut
+from lockstep.debugger.fork import fork, given
+from lockstep.debugger.probes import Made
+from lockstep.debugger.replay import recipe
+from lockstep.errors import Code, TargetError
+from lockstep.log.model import Value
+from lockstep.log.store import RunReader
+from lockstep.session.policy import Tail
+
+
+def ran(reader: RunReader, run: str, command: Sequence[str]) -> Value:
+    """What is run, for the probes' names. Raises TargetError LS401 where nobody says."""
+    told = recipe(reader)
+    words = tuple(command) or told.command
+    if not words:
+        raise TargetError(
+            Code.NO_TARGET, f"run {run} was not recorded from a command. Name one: lockstep bisect {run} -- CMD"
+        )
+    return probes.program(words, os.getcwd() if command else told.cwd)
+
+
+def runner(
+    store: str, run: str, command: Sequence[str], *, live: Sequence[str], tail: Tail, trust: bool, isolate: bool,
+    output: int | None, debug: bool,
+) -> Runner:  # fmt: skip
+    """Makes probes of that run, an address without a step. `output`: file descriptor for what they print, None leaves
+    ours."""
+
+    def probe(cut: Cut, branch: str) -> Made:
+        done = fork(
+            store, f"{run}:{cut.at}", command, edits=given(cut.edits), live=live, tail=tail, branch=branch,
+            stdout=output, stderr=output, trust=trust, isolate=isolate, debug=debug,
+        )  # fmt: skip
+        if done.asked:
+            raise KeyboardInterrupt  # ended from outside: it says nothing about the run, and no other is to follow
+        difference = done.difference
+        told = "" if difference is None else f"{difference.code} {difference.reason}"
+        return Made(done.branch, done.live, done.refused, told, done.seconds)
+
+    return probe

@@ -1,0 +1,105 @@
+"""Bisecting inside the running process: each probe calls the target anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lockstep.debugger import bisect as bisects
+from lockstep.debugger import predicate, probes
+from lockstep.debugger.bisect import Inquiry
+from lockstep.debugger.cuts import Cut
+from lockstep.debugger.probes import Made
+from lockstep.debugger.verdict import Verdict
+from lockstep.debugger.view import View
+from lockstep.errors import Refused
+from lockstep.inprocess import Run, Store, afork, fork
+from lockstep.log.store import Store as OpenStore
+from lockstep.log.store import locate, open_store
+from lockstep.session import rules
+from lockstep.session.policy import Policy, Tail
+
+type Bad = Callable[[View], bool | None]
+
+
+def bisect(
+    run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
+    *, tail: Tail = "", store: Store = None, again: bool = False,
+) -> Verdict:  # fmt: skip
+    """Finds the recorded answer that makes a run bad: kept, the run is bad, and left out, it is not.
+
+    run     the bad run, or a branch of one
+    target  a callable without arguments that does the whole run anew each time it is called
+    bad     asked about a `View` of the recording and of each probe: True is bad, False good, None cannot say. Without
+            it, bad is what raises the recorded exception again
+    good    a run that went right: its answers are swapped in, and the verdict names the one that matters
+    live    names of tools and other calls that may run for real in probes; `tail` as in `lockstep.fork`
+    store   path of the store; by default as on the command line
+    again   run also probes that were run before
+
+    Probes stay as branches of the run. Raises AddressError (LS205, LS206), TargetError LS402 (no callable, or a
+    coroutine function under a running loop: use `abisect`) and LS406 where nobody can say whether the run is bad.
+    """
+    path = str(locate(store))
+    with open_store(path) as opened:
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again)
+        if isinstance(inquiry, Verdict):
+            return inquiry
+
+        def probe(cut: Cut, branch: str) -> Made:
+            try:
+                done = fork(
+                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
+                )
+            except Refused as refused:
+                done = refused.run
+            return _made(done)
+
+        return bisects.run(inquiry, probe)
+
+
+async def abisect(
+    run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
+    *, tail: Tail = "", store: Store = None, again: bool = False,
+) -> Verdict:  # fmt: skip
+    """As `bisect`, under a running event loop: awaits what `target` returns."""
+    path = str(locate(store))
+    with open_store(path) as opened:
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again)
+        if isinstance(inquiry, Verdict):
+            return inquiry
+
+        async def probe(cut: Cut, branch: str) -> Made:
+            try:
+                done = await afork(
+                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
+                )
+            except Refused as refused:
+                done = refused.run
+            return _made(done)
+
+        return await bisects.arun(inquiry, probe)
+
+
+def _begin(
+    opened: OpenStore,
+    run: str,
+    target: Any,
+    bad: Bad | None,
+    good: str | None,
+    live: Sequence[str],
+    tail: Tail,
+    again: bool,
+) -> Inquiry | Verdict:
+    asked = predicate.asked(bad) if bad is not None else None
+    ran = probes.function(target)
+    return bisects.begin(
+        opened, run, bisects.default if asked is None else lambda recorded: asked,
+        Policy(tuple(live), tail, rules.here().effects), ran if ran is not None else os.urandom(8), good=good or "",
+        again=again,
+    )  # fmt: skip
+
+
+def _made(done: Run) -> Made:
+    return Made(done.branch, done.live, done.refused, done.divergence or "", done.report.seconds)
