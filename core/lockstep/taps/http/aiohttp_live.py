@@ -9,7 +9,9 @@ The parts of its outcome, in the order in which they happened:
     {"offered": …, "encoding": …}          the answer is encoded: what the client had said it can decode
     {"lost": encoded error or None}        the peer broke off
 
-An end of status "closed" says in {"waiting": bool} whether the program was waiting for more.
+Where neither hooks nor a streamed body run between connecting and the answer, "connected" is told with the answer's
+first byte: before it the program has got nothing (a fork that leaves there asks anew). An end of status "closed" says
+in {"waiting": bool} whether the program was waiting for more.
 Only imported once aiohttp is.
 """
 
@@ -44,11 +46,14 @@ class LiveExchange:
         self._waiting = True  # the program waits and has got all there is; first of all for the head
         self.body = SentBody(self._sent) if streamed else None
         self._told = 0  # bytes of it that are recorded
+        self._eager = streamed
+        self._connected: Value = None  # that there is a connection, where it is not told yet
 
     async def connect(self, original: Original, connector: Any, request: ClientRequest, traces: Any, limit: Any) -> Any:
         """`BaseConnector.connect`, as part of the effect."""
         self._offered = request.headers.get("Accept-Encoding", "")
         if traces:
+            self._eager = True
             traces = [Traced(self._call, trace, self._hook_of(n)) for n, trace in enumerate(traces)]
         try:
             with self._call.inside():
@@ -88,6 +93,7 @@ class LiveExchange:
             return
         self._waiting = False
         self._inside_aiohttp = True
+        self._tell_connected()
         self._tell_sent()  # an answer may come before the body's end
         self._call.part(bytes(data))
 
@@ -111,6 +117,7 @@ class LiveExchange:
     def lost(self, error: BaseException | None) -> None:
         """The peer is gone; what aiohttp makes of it is known by `lost_settled`."""
         self._inside_aiohttp = True
+        self._tell_connected()
         self._call.part({"lost": encode(error) if error is not None else None})
 
     def lost_settled(self, protocol: ResponseHandler, payload: Any) -> None:
@@ -139,6 +146,11 @@ class LiveExchange:
         if self.body is not None and self.body.whole:
             self._tell_sent()
 
+    def _tell_connected(self) -> None:
+        connected, self._connected = self._connected, None
+        if connected is not None:
+            self._call.part(connected)
+
     def _tell_sent(self) -> None:
         body = self.body
         if body is None or self._told < 0 or (len(body.data) == self._told and not body.whole):
@@ -149,6 +161,8 @@ class LiveExchange:
     def _end(self, status: str, value: Any = None) -> None:
         if self._protocol is not None:
             self._tell_sent()
+        if status != "closed":  # else the program gave up before it got anything
+            self._tell_connected()
         self._call.end(status, value)
         self._detach()
 
@@ -164,7 +178,9 @@ class LiveExchange:
         if protocol.lockstep_session is not self._session:
             protocol.lockstep_session = self._session
             self._own_callbacks(transport)
-        self._call.part({"connected": _peer(transport), "raw": []})
+        self._connected = {"connected": _peer(transport), "raw": []}
+        if self._eager:
+            self._tell_connected()
 
     def _own_callbacks(self, transport: Any) -> None:
         """A connection that was pooled before the session is read in the context of whoever opened it;

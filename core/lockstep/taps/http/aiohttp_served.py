@@ -207,7 +207,7 @@ class ServedExchange:
                 case Status.ERROR:
                     raise revive(value, self._call, self._live)
                 case Status.CLOSED:
-                    # Still connecting when the recording ended: nothing is known of what follows.
+                    # Given up, or still connecting when the recording ended, before anything came.
                     await asyncio.get_running_loop().create_future()
                 case _:
                     self._session.diverge(Code.UNSERVABLE, "the recorded answer is not aiohttp's", call=self._call)
