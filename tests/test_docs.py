@@ -13,8 +13,10 @@ import msgspec
 import pytest
 import typer
 
+from lockstep.adapter import registry
 from lockstep.cli import explaining
 from lockstep.cli.app import app
+from lockstep.conformance import Report
 from lockstep.debugger import listing
 from lockstep.debugger.recorded import Recorded
 from lockstep.debugger.replay import Replayed
@@ -101,6 +103,8 @@ def _commands(place: Path) -> Path:
         ("export", exchange.Exported),
         ("import", exchange.Imported),
         ("gc", clean.Cleaned),
+        ("adapters", registry.Row),
+        ("conformance", Report),
     ],
 )
 def test_json_has_the_fields_that_the_guide_lists(command: str, struct: type[msgspec.Struct]) -> None:
