@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.conformance.scenario import Scenario
 from lockstep.conformance.spec.fork_every_step import WRITES
-from lockstep.conformance.stage import Stage, gives, number, path, text
-from lockstep.conformance.world import edited, tokens
+from lockstep.conformance.spec.streams import STREAMS
+from lockstep.conformance.stage import Stage, number, path
+from lockstep.conformance.world import Seen, edited, tokens
 from lockstep.debugger.diff import diff
 
 
 def check(stage: Stage) -> None:
-    recorded = stage.record(WRITES)
-    run = recorded.done.run
-    holders = stage.holders(run, recorded.seen)
-    for seen in recorded.seen:
-        where = holders[seen.answer].address
-        address, about = path(where), f"edit of {seen.name} {seen.argument} at {where}"
-        token = edited(seen.answer)
-        outcome = _replaced(stage.show(where).outcome, seen.answer, token)
-        stage.expect(gives(text(outcome), token), f"{about}: its outcome does not show {seen.answer}")
-        forked = stage.fork(WRITES, f"{run}:{number(where)}", edits={address: outcome})
-        stage.expect(
-            forked.done.state == "complete",
-            f"{about}: {forked.done.state} {forked.done.error} {forked.done.difference} {forked.done.refused}",
-        )
-        known = tokens(forked.output)
-        stage.expect(token in known, f"{about}: the agent says {forked.output!r}, without the edited {token}")
-        stage.expect(seen.answer not in known, f"{about}: the agent still heard {seen.answer}")
-        acted = [other.name for other in forked.seen if other.name == "note"]
-        stage.expect(not acted, f"{about}: {acted} was done again")
-        first = diff(run, forked.done.run, store=stage.store).first
-        stage.expect(
-            first is not None and number(str(first.address_a)) == number(where) and token in first.b,
-            f"{about}: the first difference is {first}",
-        )
+    for scenario in (WRITES, STREAMS):
+        recorded = stage.record(scenario)
+        holders = stage.holders(recorded.done.run, recorded.seen)
+        for seen in recorded.seen:
+            _check_edit(stage, scenario, recorded.done.run, seen, holders[seen.answer].address)
+
+
+def _check_edit(stage: Stage, scenario: Scenario, run: str, seen: Seen, where: str) -> None:
+    address, about = path(where), f"edit of {seen.name} {seen.argument} at {where}"
+    token = edited(seen.answer)
+    outcome = _replaced(stage.show(where).outcome, seen.answer, token)
+    forked = stage.fork(scenario, f"{run}:{number(where)}", edits={address: outcome})
+    stage.expect(
+        forked.done.state == "complete",
+        f"{about}: {forked.done.state} {forked.done.error} {forked.done.difference} {forked.done.refused}",
+    )
+    known = tokens(forked.output)
+    stage.expect(token in known, f"{about}: the agent says {forked.output!r}, without the edited {token}")
+    stage.expect(seen.answer not in known, f"{about}: the agent still heard {seen.answer}")
+    acted = [other.name for other in forked.seen if other.name == "note"]
+    stage.expect(not acted, f"{about}: {acted} was done again")
+    first = diff(run, forked.done.run, store=stage.store).first
+    stage.expect(
+        first is not None and number(str(first.address_a)) == number(where) and token in first.b,
+        f"{about}: the first difference is {first}",
+    )
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:
