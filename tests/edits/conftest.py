@@ -1,26 +1,28 @@
 """A program is recorded, one of its answers is edited, and it is served the edited one by the tap of its client.
 
-What is served is a run of its own, made of the recorded events up to the edited answer: the program gets that, and
-whatever it asks afterwards is beyond the end.
+Each edit is a fork of the recorded run, and the fork is replayed.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from lockstep.debugger import calls, edits
-from lockstep.errors import Cut
-from lockstep.log.model import Event, Kind, Value
-from lockstep.log.store import open_store
+from lockstep.debugger import calls, edits, fork
+from lockstep.debugger.edits import Edit
+from lockstep.errors import Divergence
+from lockstep.log.model import Value
+from lockstep.log.store import locate, open_store
 from lockstep.log.timeline import Timeline
-from lockstep.session.session import finish, start_recording, start_replay
+from lockstep.session.policy import Policy
+from lockstep.session.session import finish, start_fork, start_recording, start_replay
 from lockstep.testing import Provider
 
-_ROOM = 1000  # positions between two events: edited answers may have more pieces than the recorded ones
+POLICY = Policy()
 
 
 class Editing:
@@ -56,50 +58,45 @@ class Editing:
             return edits.made(timeline, edits.find(timeline, at), changes)
 
     def served(self, program: Callable[[], Any], *changes: tuple[str, Value], at: str = "1") -> Any:
-        """Runs the program with those edits of the effect at `at`; returns what it returns, or raises."""
-        session = start_replay(None, self._edited(at, changes), deadline=5.0)
-        session.past_end = lambda lane: True  # what is read after the edited answer is as it is now
-        error: BaseException | None = None
-        try:
-            return program()
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            report = finish(session, None, error if not isinstance(error, Cut) else None)
-            # A program need not read the end of what it was given.
-            assert report.difference is None or report.difference.expected == "end edited", report.difference
-            assert report.live_calls == 0
+        """Forks at that step with those edits of what closed it; returns what the program returns, or raises. The
+        branch is replayed too: it must be the same run again."""
+        asked = [Edit(at, path, value) for path, value in changes]
+        run, plan = fork.planned(locate(None), f"{self.run}:{at}", asked, POLICY, "fork")
+        session = start_fork(None, run, plan, deadline=5.0)
+        forked = _ran(program)
+        report = finish(session, None, forked.error)
+        assert report.difference is None and report.faults == () and report.refused == ()
+        assert (report.answers, report.live, report.unreached) == ({"edited": 1}, 0, ())
+        self.again(program, f"{run}@{plan.branch}", forked)
+        return forked.given()
 
-    def _edited(self, address: str, changes: tuple[tuple[str, Value], ...]) -> str:
-        with open_store(None) as store:
-            reader = store.run(self.run)
-            timeline = Timeline(reader)
-            effect = edits.find(timeline, address)
-            given = edits.made(timeline, effect, changes)
-            info = store.create_run("edited", reader.meta)
-            appender = store.stream(info, "main")
-            appender.append(list(_events(reader.events(effect.stream), effect.begin.pos, given)))
-            appender.close(None)
-            return info.name
+    def again(self, program: Callable[[], Any], branch: str, forked: Ran) -> None:
+        session = start_replay(None, branch, deadline=5.0)
+        replayed = _ran(program)
+        report = finish(session, None, replayed.error if not isinstance(replayed.error, Divergence) else None)
+        assert report.difference is None, report.difference
+        assert report.identical
+        assert (replayed.value, repr(replayed.error)) == (forked.value, repr(forked.error))
 
 
-def _events(recorded: Iterator[Event], begin: int, given: tuple[edits.Given, ...]) -> Iterator[Event]:
-    for event in recorded:
-        # What was read before the call may be stored behind it, in a batch.
-        if event.pos <= begin or event.kind is Kind.READS:
-            yield _spread(event)
-        if event.kind is Kind.BEGIN and event.pos == begin:
-            for number, piece in enumerate(given, 1):
-                kind, what = (Kind.PART, "") if piece.status is None else (Kind.END, piece.status)
-                pos = begin * _ROOM + number
-                name = "edited" if what else ""
-                yield Event(kind, pos, event.at, event.lane, what, name, of=begin * _ROOM, body=piece.value)
+@dataclasses.dataclass
+class Ran:
+    """What a program returned, or raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+    def given(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
 
 
-def _spread(event: Event) -> Event:
-    of = event.of * _ROOM if event.kind in (Kind.BEGIN, Kind.PART, Kind.END, Kind.OUTPUT) else event.of
-    return msgspec.structs.replace(event, pos=event.pos * _ROOM, of=of)
+def _ran(program: Callable[[], Any]) -> Ran:
+    try:
+        return Ran(program())
+    except BaseException as error:
+        return Ran(error=error)
 
 
 @pytest.fixture

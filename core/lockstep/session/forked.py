@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from lockstep.log import frames
 from lockstep.log.model import Kind, Status, Value
 from lockstep.session.call import Piece
 from lockstep.session.effects import Handed, LiveCall, ServedCall, Within
@@ -89,7 +90,8 @@ class ForkedCall:
             self._to, self.live = record, True
         elif isinstance(verdict, Answer):
             session.answered(verdict.how)
-            pieces = given(session, verdict.effect) if verdict.edit is None else iter(verdict.edit.pieces)  # type: ignore[arg-type]
+            edit, effect = verdict.edit, verdict.effect
+            pieces = iter(revealed(session, edit.pieces)) if edit is not None else given(session, effect)  # type: ignore[arg-type]
             self._to = Answered(record, self.kind, pieces, verdict.how)
         else:
             session.refuse(self, verdict, hidden_name, told)
@@ -220,7 +222,7 @@ class Answered:
         pass
 
     def end(self, status: str, value: Any = None) -> None:
-        self._record.end(status, value)
+        self._record.end(status, value, how=self._how)
 
     def take(self) -> Piece:
         piece = next(self._pieces, None)
@@ -232,6 +234,16 @@ class Answered:
 
     async def atake(self) -> Piece:
         return self.take()
+
+
+def revealed(session: Any, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces of an edited answer as its caller gets them: in the record's words, a placeholder is a secret."""
+    secrets = session.secrets
+    parts = [piece.value for piece in pieces if piece.status is None]
+    if any(map(frames.is_framed, parts)) and secrets.other(parts):
+        parts = frames.refit(parts, secrets.given)
+    yield from (Piece(secrets.reveal(part)) for part in parts)
+    yield from (Piece(secrets.reveal(piece.value), piece.status) for piece in pieces if piece.status is not None)
 
 
 def given(session: Any, effect: Recorded) -> Iterator[Piece]:

@@ -122,6 +122,7 @@ class ServedExchange:
         self._recorded_whole = False
         self._same = 0  # bytes of it that were compared
         self._holding = False
+        self._unpaced = session.recording  # past a fork's served part: no recording says when it comes
         self._due: Piece | None = None  # the end of a given answer, while there is more to read before it
         self._complete = False
         self._read_on = True  # whether the recorded program wanted more than it got
@@ -150,13 +151,13 @@ class ServedExchange:
         finally:
             INSIDE.reset(token)
         if self._given:
-            # No recording says when it came: it is an answer to what was sent.
+            # An answer to what was sent, so it comes behind that.
             self._context.run(self._pull)
         return response
 
     @property
     def _given(self) -> bool:
-        return bool(getattr(self._call, "given", False))
+        return self._unpaced or bool(getattr(self._call, "given", False))
 
     def reading(self) -> None:
         """The program is about to wait for more. Diverges where the recorded one had stopped reading."""
