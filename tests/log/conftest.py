@@ -13,6 +13,10 @@ from lockstep.log.store import Store, open_store
 # The values and runs to test with stand beside the tests, which are no package.
 sys.path.insert(0, str(Path(__file__).parent))
 
+from looking import look, looker
+
+__all__ = ["look", "looker"]
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

@@ -7,9 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,90 +28,6 @@ from lockstep.log.store import open_store
 pack = msgspec.msgpack.encode
 Ext = msgspec.msgpack.Ext
 
-MEMORY = 1_500 << 20
-STACK = 512 << 10
-
-# Forks for each file, so that what it needs is imported once.
-LOOKER = f"""
-import os, resource, sys, threading
-from lockstep.errors import LockstepError
-from lockstep.log import exchange, verify
-from lockstep.log.store import open_store
-from lockstep.debugger import listing
-from lockstep.log.timeline import Timeline
-import zstandard
-
-def guarded(name, function):
-    try:
-        print(name, function())
-    except LockstepError as error:
-        print(name, error.code)
-
-def steps(path, name):
-    with open_store(path) as store:
-        timeline = Timeline(store.run(name))
-        for step in timeline.steps:
-            for effect in step.effects:
-                timeline.request(effect), timeline.outcome(effect)
-        return "read"
-
-def everything(path, mine, *runs):
-    guarded("runs", lambda: [run.state for run in listing.runs(open_store(path))])
-    for name in runs:
-        guarded("steps", lambda: steps(path, name))
-        guarded("verify", lambda: [one.what for one in verify.verify(open_store(path).run(name)).problems])
-    guarded("import", lambda: [one.run for one in exchange.import_tape(mine, path)])
-    print("done", "")
-
-def look(words):
-    resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
-    threading.stack_size({STACK})
-    thread = threading.Thread(target=everything, args=words)
-    thread.start()
-    thread.join()
-    sys.stdout.flush()
-    os._exit(0)
-
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        look(line.rstrip().split("|"))
-    print("status", os.waitpid(child, 0)[1], flush=True)
-"""
-
-
-@pytest.fixture(scope="module")
-def looker() -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-c", LOOKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.stderr is not None
-        assert "Traceback" not in process.stderr.read()
-
-
-@pytest.fixture
-def look(looker: subprocess.Popen[str]) -> Callable[..., dict[str, str]]:
-    """What each reader makes of a file, all of them in one process, which must live to say so."""
-
-    def ask(path: Path, *runs: str) -> dict[str, str]:
-        assert looker.stdin is not None and looker.stdout is not None
-        looker.stdin.write("|".join([str(path), str(path.parent / "mine.db"), *runs]) + "\n")
-        looker.stdin.flush()
-        found: dict[str, str] = {}
-        for line in looker.stdout:
-            name, _, what = line.rstrip("\n").partition(" ")
-            if name == "status":
-                assert (what, "done" in found) == ("0", True), found
-                break
-            found[name] = what
-        del found["done"]
-        return found
-
-    return ask
-
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
@@ -127,7 +41,7 @@ def made(tmp_path: Path) -> Path:
 
 def test_a_good_tape_is_read_by_all(made: Path, look: Any) -> None:
     assert look(made, "refund") == {
-        "runs": "['complete']", "steps": "read", "verify": "[]", "import": "['refund']",
+        "runs": "['complete']", "steps": "read", "branches": "None", "verify": "[]", "import": "['refund']",
     }  # fmt: skip
 
 
@@ -206,8 +120,59 @@ def test_numbers_that_make_no_sense_are_found(made: Path, name: str, look: Any) 
     with forging.file(made) as connection:
         connection.execute(NUMBERS[name])
     found = look(made, "refund")
-    if name != "a branch of itself":  # which is not looked at yet
-        assert (found["verify"] == "[]") == (name == "no streams"), found
+    assert (found["verify"] == "[]") == (name == "no streams"), found
+
+
+# Branches that lead in a circle, nowhere, or further than anything.
+
+_OTHER = "(SELECT id FROM branch WHERE name='one')"
+_DEEP = "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i+1 FROM n WHERE i < {most})"
+BRANCHES: dict[str, str] = {
+    "a branch of itself": "UPDATE branch SET parent=id WHERE name='one'",
+    "a circle": f"UPDATE branch SET parent=(SELECT id FROM branch WHERE name='two') WHERE id={_OTHER}",
+    "a branch of nothing": "UPDATE branch SET parent=77 WHERE name='one'",
+    "another main": "UPDATE branch SET parent=0 WHERE name='one'",
+    "two of one name": "UPDATE branch SET name='one' WHERE name='two'",
+    "no main": "DELETE FROM branch WHERE name='main'",
+    "a branch of another run": "INSERT INTO branch VALUES (50, 2, 'far', 0, 0, 0, 0, x'', x'');"
+    " UPDATE branch SET parent=50 WHERE name='one'",
+    "a huge number": "UPDATE branch SET seq=(1<<62) WHERE name='one'",
+    "a huge position": "UPDATE branch SET pos=(1<<62) WHERE name='one'",
+    "huge steps": "UPDATE branch SET steps=(1<<62) WHERE name='one'",
+    "a number of nothing": "UPDATE branch SET seq=0 WHERE name='one'",
+    "a stream of nobody": "UPDATE stream SET branch=77 WHERE id=2",
+    "calls in flight that are noise": "UPDATE branch SET flying=x'c1' WHERE name='one'",
+    "calls in flight from the far future": "UPDATE branch SET flying=x'9194ce7fffffffce7fffffffc3c2' WHERE name='one'",
+    "as many calls in flight as fit": f"UPDATE branch SET flying=x'dc1000{'940100c3c2' * 0x1000}' WHERE name='one'",
+    "more calls in flight than fit": f"UPDATE branch SET flying=x'dcffff{'940100c3c2' * 0xFFFF}' WHERE name='one'",
+    "a name that opens a terminal's mouth": "UPDATE branch SET name=char(27) || ']0;owned' || char(7) WHERE name='one'",
+    "a chain of a hundred thousand": _DEEP.format(most=100_000)
+    + " INSERT INTO branch SELECT i, 1, 'n' || i, i-1, i, i, 0, x'', x'' FROM n",
+    "a chain of nine hundred": _DEEP.format(most=900)
+    + " INSERT INTO branch SELECT i, 1, 'n' || i, iif(i=10, 1, i-1), i, i, 0, x'', x'' FROM n",
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branches_that_make_no_sense_are_found(made: Path, name: str, look: Any, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with open_store(store) as opened:
+        for branch, parent, pos in (("one", "main", 5), ("two", "one", 7)):
+            opened.create_branch("refund", branch, parent, pos)
+            appender = opened.stream("refund", "main", branch=branch)
+            appender.append([
+                Event(Kind.FORK, pos + 1, 0, "main", body={"meta": {}}), Event(Kind.STEP, pos + 2, 0, "main"),
+            ])  # fmt: skip
+            appender.close(None)
+    made.unlink()
+    tape.write(str(store), "refund", str(made))
+    sound = look(made, "refund")
+    assert (sound["branch:one"], sound["verify:two"], sound["verify"]) == ("read", "0", "[]")
+    with forging.file(made) as connection:
+        connection.executescript(BRANCHES[name])
+    made.with_name("mine.db").unlink()
+    found = look(made, "refund")
+    assert found["verify"] != "[]" and found["import"] == "LS202", found
 
 
 # Values that are more than they seem. Each stands where a good answer stood, with a chain that was made anew.
@@ -276,7 +241,7 @@ def test_deep_nesting_that_is_honest_is_read(tmp_path: Path, look: Any) -> None:
         log_runs.write(opened, "deep", [*events[:-2], msgspec.structs.replace(events[-2], body=value), events[-1]])
     tape.write(str(store), "deep", str(tmp_path / "deep.tape"))
     assert look(tmp_path / "deep.tape", "deep") == {
-        "runs": "['complete']", "steps": "read", "verify": "[]", "import": "['deep']",
+        "runs": "['complete']", "steps": "read", "branches": "None", "verify": "[]", "import": "['deep']",
     }  # fmt: skip
 
 

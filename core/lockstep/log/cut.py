@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -17,7 +18,7 @@ from lockstep.errors import Code, StoreError
 from lockstep.log.model import Event, Kind
 from lockstep.log.steps import CLOSING
 
-MOST = 1 << 14  # calls in flight at once
+MOST = 1 << 12  # calls in flight at a cut
 
 
 class Flying(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +38,7 @@ class Cut(msgspec.Struct, frozen=True):
     seq     the number of the first event that no longer counts: 1 + the greatest number of one up to `pos`
     steps   closed up to `pos`
     last    the greatest position in the stream
-    flying  in the order of positions
+    flying  in the order of positions; if there are more than MOST, one more than that
     """
 
     pos: int
@@ -114,11 +115,8 @@ def cuts(heads: Iterable[tuple[int, Event]], positions: Sequence[int]) -> Iterat
     seq = closed = 0
     for index, position in enumerate(positions):
         seq, closed = max(seq, seqs[index]), closed + steps[index]
-        flying = [
-            Flying(call.pos, call.seq, call.closing, call.given <= index)
-            for call in crossing
-            if call.began <= index < call.ended
-        ]
+        there = (call for call in crossing if call.began <= index < call.ended)
+        flying = [Flying(call.pos, call.seq, call.closing, call.given <= index) for call in islice(there, MOST + 1)]
         yield Cut(position, seq, closed, last, tuple(flying))
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import msgspec
 
-from lockstep.log.cut import Flying, Hidden
+from lockstep.log.cut import Hidden, unpack
 from lockstep.log.model import BranchInfo, Event, Kind, RunInfo, StreamInfo, Value
 from lockstep.log.store import Row, RunReader, StreamEnd, Unreadable
 
@@ -25,7 +25,7 @@ class Part(msgspec.Struct, frozen=True):
     start, stop   numbers in the branch of its first event and of the one after its last; None: to its end
     before        steps closed before it
     cut           the last position that counts, None for all
-    flying        the calls in flight there
+    flying        the calls in flight there, packed
     """
 
     stream: int
@@ -33,7 +33,7 @@ class Part(msgspec.Struct, frozen=True):
     before: int = 0
     stop: int | None = None
     cut: int | None = None
-    flying: tuple[Flying, ...] = ()
+    flying: bytes = b""
 
 
 class ForkedRun:
@@ -165,7 +165,8 @@ class ForkedRun:
         hidden = Hidden()
         for count, part in enumerate(self._parts, 1):
             if part.flying:
-                hidden.at(part.flying)
-                for _, event in self._shared(min(one.seq for one in part.flying), part.stop, count):
+                flying = unpack(part.flying)
+                hidden.at(flying)
+                for _, event in self._shared(min((one.seq for one in flying), default=0), part.stop, count):
                     hidden.learn(event)
         return hidden

@@ -7,6 +7,7 @@ With the key, a seal shows who wrote it.
 from __future__ import annotations
 
 import enum
+from array import array
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -136,7 +137,7 @@ class _Branch:
                 head = shared.head if shared is not None else info.head
                 base = chain.branch_base(started, meta, stream.process, info.name, info.pos, info.base, head)
             begins = other and first
-            flying = [call.pos for call in shared.cut.flying if call.closing] if begins and shared is not None else []
+            flying = shared.closing if begins and shared is not None else ()
             self.checks.append(
                 StreamCheck(
                     reader.stored, stream, key, self._name, base, info.streams, flying, info.pos if begins else 0,
@@ -171,9 +172,7 @@ class _Branch:
             return
         if shared.head != info.head:
             yield self._problem("what it shares with its parent was changed, moved, added or dropped")
-        elif (shared.cut.seq, shared.cut.steps, cuts_of.pack(shared.cut.flying)) != (
-            info.base, info.before, info.flying,
-        ):  # fmt: skip
+        elif not shared.same:
             yield self._problem("where it left its parent (number, steps, calls in flight) is not what is there")
 
     def told(self, *, consistent: bool) -> Branch:
@@ -193,10 +192,16 @@ class _Branch:
 
 
 class _Shared(msgspec.Struct, frozen=True):
-    """What a branch shares, as it is now: the cut, and the head of its parent's chain there."""
+    """What a branch shares, as it is now.
 
-    cut: cuts_of.Cut
-    head: bytes
+    same     whether number, steps and calls in flight at the cut are those that are stored
+    closing  the calls in flight there that close a step when they end
+    head     that of its parent's chain there
+    """
+
+    same: bool = False
+    closing: Sequence[int] = ()
+    head: bytes = b""
     problem: str = ""
 
 
@@ -207,20 +212,25 @@ def _cuts(reader: RunReader, scope: Sequence[BranchInfo]) -> dict[str, _Shared]:
         left = sorted((one for one in scope if one.parent == parent.name and not one.problem), key=lambda one: one.pos)
         if not left:
             continue
-        nothing = cuts_of.Cut(0, 0, 0, 0, ())
         try:
             above = reader.on(parent.name)
             own = next(one.id for one in reversed(parent.streams) if one.process == ROOT)
             for one, cut in zip(left, cuts_of.cuts(above.heads(above.main), [one.pos for one in left]), strict=True):
-                try:
-                    head = reader.stored.head(own, max(0, one.base - parent.base))
-                    found[one.name] = _Shared(cut, head)
-                except LockstepError as error:
-                    found[one.name] = _Shared(cut, b"", error.message)
+                found[one.name] = _shared(reader, one, cut, own, one.base - parent.base)
         except LockstepError as error:
             for one in left:
-                found.setdefault(one.name, _Shared(nothing, b"", error.message))
+                found.setdefault(one.name, _Shared(problem=error.message))
     return found
+
+
+def _shared(reader: RunReader, info: BranchInfo, cut: cuts_of.Cut, stream: int, count: int) -> _Shared:
+    told = cut.seq, cut.steps, cuts_of.pack(cut.flying)
+    same = told == (info.base, info.before, info.flying) and len(cut.flying) <= cuts_of.MOST
+    closing = array("Q", [call.pos for call in cut.flying if call.closing and 0 <= call.pos < 1 << 63])
+    try:
+        return _Shared(same, closing, reader.stored.head(stream, max(0, count)))
+    except LockstepError as error:
+        return _Shared(same, closing, problem=error.message)
 
 
 def _trust(sealed: list[seal.Seal], key: seal.Key | None, problems: bool) -> Trust:

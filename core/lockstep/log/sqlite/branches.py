@@ -7,7 +7,7 @@ branches is looked at before it is followed: it may have been made to lead in a 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -105,44 +105,84 @@ def lineage(found: Sequence[Line], line: Line) -> list[Line]:
     by_id = {one.id: one for one in found}
     path = [line]
     while path[-1].parent:
-        above = by_id.get(path[-1].parent)
-        if above is None:
-            raise StoreError(Code.DAMAGED, f"branch {path[-1].name} comes from one that is not there")
         if len(path) > len(found):
             raise StoreError(Code.DAMAGED, f"branch {line.name} comes from itself")
-        path.append(above)
+        path.append(_parent(by_id, path[-1]))
     path.reverse()
-    if path[0].name != MAIN:
-        raise StoreError(Code.DAMAGED, f"branch {path[0].name} comes from nowhere")
-    if path[0].pos or path[0].seq or path[0].steps:
-        raise StoreError(Code.DAMAGED, f"branch {MAIN} leaves another one")
+    _begins(path[0])
     for above, below in pairwise(path):
-        base, main = above.seq if above.parent else 0, above.main
-        events = main.info.events if main is not None else 0
-        if not base < below.seq <= base + events or not above.pos < below.pos or not above.steps <= below.steps:
-            raise StoreError(Code.DAMAGED, f"branch {below.name} leaves {above.name} where that has no event")
+        _leaves(above, below)
     return path
+
+
+def _parent(by_id: Mapping[int, Line], line: Line) -> Line:
+    above = by_id.get(line.parent)
+    if above is None:
+        raise StoreError(Code.DAMAGED, f"branch {line.name} comes from one that is not there")
+    return above
+
+
+def _begins(line: Line) -> None:
+    if line.name != MAIN:
+        raise StoreError(Code.DAMAGED, f"branch {line.name} comes from nowhere")
+    if line.pos or line.seq or line.steps:
+        raise StoreError(Code.DAMAGED, f"branch {MAIN} leaves another one")
+
+
+def _leaves(above: Line, below: Line) -> None:
+    main = above.main
+    events = main.info.events if main is not None else 0
+    if (
+        not above.seq < below.seq <= above.seq + events
+        or not above.pos < below.pos
+        or not above.steps <= below.steps <= below.seq
+    ):
+        raise StoreError(Code.DAMAGED, f"branch {below.name} leaves {above.name} where that has no event")
+
+
+def _problems(found: Sequence[Line]) -> dict[int, str]:
+    """By branch, what is wrong with where it comes from. As `lineage`, but each is looked at once."""
+    by_id = {line.id: line for line in found}
+    wrong: dict[int, str] = {}
+    for line in found:
+        path: list[Line] = []
+        problem = ""
+        entered: set[int] = set()
+        while line.id not in wrong:
+            path.append(line)
+            entered.add(line.id)
+            try:
+                if not line.parent:
+                    _begins(line)
+                    break
+                above = _parent(by_id, line)
+                _leaves(above, line)
+            except StoreError as error:
+                problem = error.message
+                break
+            if above.id in entered:
+                problem = f"branch {line.name} comes from itself"
+                break
+            line = above
+        problem = problem or wrong.get(line.id, "")
+        wrong.update((one.id, problem) for one in path)
+    return wrong
 
 
 def infos(found: Sequence[Line]) -> tuple[BranchInfo, ...]:
     """What is told of each branch."""
     names = {line.id: line.name for line in found}
-    told = []
-    for line in found:
-        problem = ""
-        try:
-            lineage(found, line)
-        except StoreError as error:
-            problem = error.message
-        told.append(
-            BranchInfo(
-                id=line.id, name=line.name, parent=names.get(line.parent, ""), pos=line.pos, base=line.seq,
-                state=line.state, steps=line.steps + sum(one.steps for one in line.streams),
-                size=sum(one.size for one in line.streams), incomplete=sum(one.faults for one in line.streams),
-                streams=tuple(one.info for one in line.streams), before=line.steps, head=line.head,
-                flying=line.flying, problem=problem,
-            )
-        )  # fmt: skip
+    problems = _problems(found)
+    told = [
+        BranchInfo(
+            id=line.id, name=line.name, parent=names.get(line.parent, ""), pos=line.pos, base=line.seq,
+            state=line.state, steps=line.steps + sum(one.steps for one in line.streams),
+            size=sum(one.size for one in line.streams), incomplete=sum(one.faults for one in line.streams),
+            streams=tuple(one.info for one in line.streams), before=line.steps, head=line.head,
+            flying=line.flying, problem=problems[line.id],
+        )
+        for line in found
+    ]  # fmt: skip
     return tuple(told)
 
 
@@ -164,7 +204,7 @@ def reader(stored: SqliteRun, found: Sequence[Line], name: str) -> ForkedRun:
         main = above.main
         part = Part(main.info.id if main is not None else 0, above.seq, above.steps)
         if below is not None:
-            part = msgspec.structs.replace(part, stop=below.seq, cut=below.pos, flying=unpack(below.flying))
+            part = msgspec.structs.replace(part, stop=below.seq, cut=below.pos, flying=below.flying)
         parts.append(part)
     own = line.main
     main_id = own.info.id if own is not None else parts[-2].stream

@@ -45,6 +45,7 @@ class SqliteRun:
         self._leaf = leaf
         self._meta = meta
         self._sources: dict[int, _Stream] = {}
+        self._within: _Within | None = None
 
     @property
     def stored(self) -> SqliteRun:
@@ -186,29 +187,24 @@ class SqliteRun:
         return int(total)
 
     def head(self, stream: int, count: int) -> bytes:
-        keys = schema.first_key(stream), schema.first_key(stream) | max(0, count - 1)
         found = self._ask(
-            "SELECT id, count, head, cols, body FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 2",
-            keys,
-            "iibbb",
+            "SELECT id, count, head FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 2",
+            (schema.first_key(stream), schema.first_key(stream) | max(0, count - 1)),
+            "iib",
         )
-        [*before] = [row[2] for row in found[1:]] or [self.end(stream).base]
-        if not count or not found:
-            if count:
-                raise damaged(f"stream {stream} of {self.info.name} has no {count} events")
+        if not count:
             return self.end(stream).base
-        key, number, head, cols, body = found[0]
-        first = schema.number(key)
-        if first + number == count:
-            return bytes(head)
-        events, (bodies, _) = rows.events(cols), rows.body(body)
-        if not first < count <= first + len(events) or len(bodies) != len(events):
+        if not found or schema.number(found[0][0]) + found[0][1] < count:
             raise damaged(f"stream {stream} of {self.info.name} has no {count} events")
-        coder, [head] = Coder(self._source(stream)), before
-        for seq in range(first, count):
-            packed = bodies[seq - first]
-            head = chain.link(head, seq, events[seq - first], coder.code(packed) if packed else b"")
-        return bytes(head)
+        key, events, head = found[0]
+        if schema.number(key) + events == count:
+            return bytes(head)
+        # Many branches may leave from one row, which is long: each goes on from where the one before left.
+        within = self._within
+        if within is None or within.key != key or within.seq > count:
+            before = bytes(found[1][2]) if len(found) > 1 else self.end(stream).base
+            within = self._within = _Within(self._ask, key, before, Coder(self._source(stream)))
+        return within.head_at(count)
 
     def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
         last = self._ask(
@@ -234,6 +230,29 @@ class SqliteRun:
 
 
 STATES = {number: RunState(name) for name, number in schema.STATES.items()}
+
+
+class _Within:
+    """A chain inside of a row, whose stored head is that of its end."""
+
+    def __init__(self, ask: Ask, key: int, head: bytes, coder: Coder) -> None:
+        [(cols, body)] = ask("SELECT cols, body FROM segment WHERE id=?", (key,), "bb")
+        self.key = key
+        self.seq = self._first = schema.number(key)
+        self._head = head
+        self._coder = coder
+        self._events, (self._bodies, _) = rows.events(cols), rows.body(body)
+
+    def head_at(self, count: int) -> bytes:
+        while self.seq < count:
+            index = self.seq - self._first
+            if index >= min(len(self._events), len(self._bodies)):
+                raise damaged(f"a row has no event {self.seq}")
+            packed = self._bodies[index]
+            code = self._coder.code(packed) if packed else b""
+            self._head = chain.link(self._head, self.seq, self._events[index], code)
+            self.seq += 1
+        return self._head
 
 
 class _Nothing:

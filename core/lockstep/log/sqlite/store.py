@@ -131,7 +131,7 @@ class SqliteStore:
 
     def runs(self) -> list[RunInfo]:
         found = self.ask("SELECT id, name, started, origin FROM run ORDER BY started DESC, id DESC", (), "itit")
-        return [self._info(*row, found=self._lines(row[0])) for row in found]
+        return [self._info(self._lines(row[0]), *row) for row in found]
 
     def run(self, name: str, branch: str = MAIN) -> SqliteRun | ForkedRun:
         stored, lines = self._stored(name)
@@ -144,7 +144,7 @@ class SqliteStore:
             raise StoreError(Code.NO_RUN, f"no run named {name} in {self.path}. See: lockstep runs")
         *row, meta = found[0]
         lines = self._lines(row[0])
-        info = self._info(*row, found=lines)
+        info = self._info(lines, *row)
         leaf = rows.TAPE_LEAF if self.tape else rows.MOST_LEAF
         return SqliteRun(self.ask, info, info.started, meta, lambda branch: self.run(name, branch), leaf), lines
 
@@ -223,7 +223,7 @@ class SqliteStore:
                 f"a tape is not written to: {self.path}. Take it over with: lockstep import {self.path}",
             )
 
-    def _info(self, run: int, name: str, started: int, origin: str, found: list[branches.Line]) -> RunInfo:
+    def _info(self, found: list[branches.Line], run: int, name: str, started: int, origin: str) -> RunInfo:
         main = next((line for line in found if line.name == MAIN), None)
         if main is None:
             raise StoreError(Code.DAMAGED, f"run {name} has no branch {MAIN}: {self.path}")
