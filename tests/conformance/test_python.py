@@ -30,6 +30,12 @@ def report() -> Report:
     return run_adapter("python")
 
 
+def test_plain_python_passes_all_of_it_sync_and_async(report: Report) -> None:
+    assert report.failures == {}
+    assert report.modes == ("sync", "async")
+    assert report.passed
+
+
 def test_the_kept_report_is_what_plain_python_does(report: Report) -> None:
     kept: Report = TABLE["kept"]()["python"]
     assert (kept.capabilities, kept.modes) == (report.capabilities, report.modes), report.failures
