@@ -26,13 +26,16 @@ import httpx
 import msgspec
 from programs.run import execute
 
-from lockstep.session.session import UNKNOWN, finish, start_recording, start_replay
+from lockstep.debugger import fork as forks
+from lockstep.session.policy import Policy
+from lockstep.session.session import UNKNOWN, finish, start_fork, start_recording, start_replay
 
 RUN = "program"
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One program to record or replay. `limit`: seconds until the child is killed. `log`: its stderr."""
+    """One program to record, replay or fork. `limit`: seconds until the child is killed. `log`: its stderr. `run`: what
+    is replayed, or where a fork leaves."""
 
     mode: str
     kind: str
@@ -42,10 +45,12 @@ class Job(msgspec.Struct, frozen=True):
     log: str
     limit: float
     deadline: float = 10.0
+    run: str = RUN
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What came of it. `state`: ended | hung | crashed. `output`: the program's trace and value."""
+    """What came of it. `state`: ended | hung | crashed. `output`: the program's trace and value. `branch` and `forked`:
+    the address of a fork and how it ended."""
 
     state: str
     output: dict[str, Any] | None = None
@@ -54,6 +59,8 @@ class Result(msgspec.Struct, frozen=True):
     difference: str = ""
     faults: tuple[str, ...] = ()
     seconds: float = 0.0
+    branch: str = ""
+    forked: str = ""
 
 
 def _shuffled_heap() -> list[bytearray]:
@@ -70,8 +77,11 @@ def _child(job: Job) -> Result:
     session: Any
     if job.mode == "record":
         session = start_recording(job.store, RUN, {"kind": job.kind, "seed": job.seed})
+    elif job.mode == "fork":
+        run, plan = forks.planned(job.store, job.run, (), Policy(tail="live"), "")
+        session = start_fork(job.store, run, plan, deadline=job.deadline)
     else:
-        session = start_replay(job.store, RUN, deadline=job.deadline)
+        session = start_replay(job.store, job.run, deadline=job.deadline)
     output, error = None, None
     try:
         output = execute(job.kind, job.seed, job.url)
@@ -89,6 +99,8 @@ def _child(job: Job) -> Result:
         "" if difference is None else _told(difference),
         tuple(report.faults),
         time.monotonic() - begun,
+        f"{RUN}@{report.branch}" if report.branch else "",
+        report.state,
     )
 
 

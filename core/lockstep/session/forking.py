@@ -160,6 +160,20 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
         self.until_live()
         return True
 
+    def turn(self, lock: str, strand: Lane, last: Lane | None) -> None:
+        """Before a strand takes a lock, which `last` had before: lets those have it first that are to have it by the
+        record. A strand that is past the cut takes no other strand's lock before the session is live."""
+        if self.stopped or not self.gate.past(strand.name):
+            return
+        turns = self.turns(lock)
+        if (last is not None and last is not strand) if turns is None else turns.past(strand.name):
+            self.until_live()
+
+    def _print_turn(self, channel: str) -> None:
+        if lanes.inside() is None:
+            strand = lanes.lane().strand
+            self.turn(channel, strand, self._outlet(channel).last)
+
     def cut(self) -> None:
         """What an interrupted recording comes to; a fork goes live there."""
 
@@ -223,8 +237,12 @@ class Forking(_Forked):
         self, kind: Kind, lane: str, pos: int, what: str = "", name: str = "", of: int = 0, tick: int = -1,
         body: Value = None, hidden: bool = False, finish: Finish | None = None,
     ) -> None:  # fmt: skip
-        event = Event(kind, pos, self._cut_at(), lane, what, name, of, tick, b"", body)
-        self._early.append((event, finish or (None if hidden or body is None else self._hidden)))
+        with self._lock:
+            if not self.recording:
+                event = Event(kind, pos, self._cut_at(), lane, what, name, of, tick, b"", body)
+                self._early.append((event, finish or (None if hidden or body is None else self._hidden)))
+                return
+        Recording.emit(self, kind, lane, pos, what, name, of, tick, body, hidden, finish)
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
         lane = Replaying.new_lane(self, name, parent, strand)
@@ -232,6 +250,10 @@ class Forking(_Forked):
             above = parent.name if parent is not None else ""
             self.emit(Kind.LANE, above, self.position(), what=lane.strand.name, name=name)
         return lane
+
+    def printing(self, channel: str) -> Callable[[bool], None] | None:
+        self._print_turn(channel)
+        return Replaying.printing(self, channel) if not self.recording else self.printing(channel)
 
     def open(self, kind: str) -> Any:
         if lanes.inside() is not None:
@@ -306,7 +328,6 @@ class Going(_Forked):
     emit = Recording.emit
     cause = Recording.cause  # type: ignore[assignment]
     step = Recording.step
-    printing = Recording.printing
     feed = Recording.feed
     output = _Forked.output
     before_fork = Recording.before_fork
@@ -328,6 +349,15 @@ class Going(_Forked):
         if self.stopped:
             self.raise_latched()
         return ForkedCall(self, lanes.lane(), kind)
+
+    def turn(self, lock: str, strand: Lane, last: Lane | None) -> None:
+        turns = self._turns.get(lock)
+        if turns is not None:
+            turns.after(strand.name)
+
+    def printing(self, channel: str) -> Callable[[bool], None] | None:
+        self._print_turn(channel)
+        return Recording.printing(self, channel)
 
     def clock_ahead(self, source: str) -> int:
         """Nanoseconds that a clock of the program is ahead of the machine's."""

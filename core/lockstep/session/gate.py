@@ -51,6 +51,7 @@ class Gate:
         self.on_wait: Callable[[], None] | None = None  # told whenever a strand has to wait
         self.on_end: Callable[[], None] | None = None  # told once, when the last slot has happened
         self.claims: dict[str, Claims] = {}  # strand -> its turns with the locks
+        self._last = {slot.strand: slot.index for slot in slots}
         self._ending: list[Any] = []
         self._resting: list[Any] = []
         self.speed = speed
@@ -68,6 +69,11 @@ class Gate:
 
     def done(self, slot: Slot) -> bool:
         return bool(self._done[slot.index])
+
+    def past(self, strand: str) -> bool:
+        """Whether all places of a strand have been passed."""
+        last = self._last.get(strand, -1)
+        return last < self._head or bool(self._done[last])
 
     def perform(self, slot: Slot) -> None:
         """Says that the slot has happened."""

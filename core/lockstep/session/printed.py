@@ -168,7 +168,7 @@ class Outlet:
     def __init__(self) -> None:
         # Re-entrant: signal handlers and finalizers print in the middle of a write.
         self._lock = _thread.RLock()
-        self._last: Lane | None = None
+        self.last: Lane | None = None
         self._run = 0
 
     def enter(self) -> bool:
@@ -180,9 +180,9 @@ class Outlet:
     def wrote(self, strand: Lane) -> tuple[str, int] | None:
         """Counts a write. Returns who wrote before, and how often in a row, where that was another strand."""
         before = None
-        if strand is not self._last:
-            if self._last is not None:
-                before = self._last.name, self._run
-            self._last, self._run = strand, 0
+        if strand is not self.last:
+            if self.last is not None:
+                before = self.last.name, self._run
+            self.last, self._run = strand, 0
         self._run += 1
         return before

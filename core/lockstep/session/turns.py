@@ -8,6 +8,7 @@ that one strand uses costs nothing.
 from __future__ import annotations
 
 import _thread
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +16,8 @@ from lockstep.session.gate import Stopped
 from lockstep.session.tape import Run, Slot
 
 _allocate = _thread.allocate_lock
+_sleep = time.sleep  # before the taps
+_LOOK, _MOST = 0.0005, 400  # seconds between two looks, and how many: a strand may have given its turns up
 
 
 class Turns:
@@ -30,6 +33,7 @@ class Turns:
         self._over: set[int] = set()  # runs that their strand has got past
         self._last = {run.strand: number for number, run in enumerate(turns)}
         self._begun = True  # whether the present run has got the lock from the one before
+        self._settled = len(turns) == 1  # whether the strand of the last run has taken it
 
     def wait(self, strand: str) -> None:
         """Blocks until the lock is this strand's to take, and until the place where it changed hands.
@@ -41,7 +45,7 @@ class Turns:
                 if (
                     self._session.stopped
                     or self._session.standstill.unordered
-                    or self._last.get(strand, -1) < self._index
+                    or self.past(strand)
                 ):
                     return
                 run = self._turns[self._index]
@@ -70,12 +74,28 @@ class Turns:
         """The strand has taken the lock: one turn is over."""
         with self._lock:
             last = len(self._turns) - 1
-            if self._index == last or self._turns[self._index].strand != strand:
+            if self._turns[self._index].strand != strand:
+                return
+            if self._index == last:
+                self._settled = True
                 return
             self._session.gate.progress += 1
             self._left -= 1
             if self._left == 0:
                 self._pass()
+
+    def past(self, strand: str) -> bool:
+        """Whether the strand has no turn left."""
+        return self._last.get(strand, -1) < self._index
+
+    def after(self, strand: str) -> None:
+        """Of a fork that is live: lets the recorded turns come first. The place where the lock went to its last strand
+        has been passed, but that strand may only be about to take it."""
+        waited = 0
+        while not self._settled and self._turns[-1].strand != strand and waited < _MOST and not self._session.stopped:
+            _sleep(_LOOK)
+            waited += 1
+        self._settled = True
 
     def over(self, number: int) -> None:
         """The strand of run `number` will not take the lock any more in that run."""

@@ -70,6 +70,8 @@ class GatedLock:
         return repr(self._raw)
 
     def _record(self, lane: Lane, blocking: bool, timeout: float, number: int = 0) -> bool:
+        if lane.session.resumes:
+            lane.session.turn(self._name, lane.strand, self._last)
         if blocking and timeout < 0:
             self._raw.acquire()
         else:
@@ -100,6 +102,8 @@ class GatedLock:
                 with suppress(Stopped):
                     session.gate.wait(missed)
                 return False
+        if session.resumes:
+            session.turn(self._name, lane.strand, self._last)
         turns = session.turns(self._name)
         if turns is not None:
             turns.wait(lane.strand.name)
@@ -153,9 +157,13 @@ class GatedRLock(GatedLock):
             return
         session, strand = lane.session, lane.strand
         if session.recording:
+            if session.resumes:
+                session.turn(self._name, strand, self._last)
             self._raw._acquire_restore(state)
             self._count(session, strand)
             return
+        if session.resumes:
+            session.turn(self._name, strand, self._last)
         turns = session.turns(self._name)
         if turns is not None:
             turns.wait(strand.name)
