@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _GROUP = "[lockstep.adapters]"
 _MARK = "lockstep"
 _PLAIN = "python"  # has nothing to attach
+_STANDARD = os.path.dirname(os.__file__)
 
 
 def watch() -> None:
@@ -45,7 +47,7 @@ def _prepare(reference: str) -> None:
     from lockstep.taps.imports import when_imported
 
     module, _, attribute = reference.partition(":")
-    adapter: Adapter = getattr(lanes.ours(import_module)(module), attribute)
+    adapter: Adapter = attrgetter(attribute)(lanes.ours(import_module)(module))
     if adapter.instrument is not None:
         for package in adapter.modules:
             when_imported(package, _instrument(adapter.instrument))
@@ -65,6 +67,8 @@ def _entries() -> list[tuple[str, str]]:
     """(name, reference) of each entry point; a name that is on the path twice counts where Python finds it first."""
     found: dict[str, str] = {}
     for place in sys.path:
+        if place.startswith(_STANDARD) and "-packages" not in place:
+            continue
         for text in _texts(place or "."):
             for name, reference in _parsed(text):
                 found.setdefault(name, reference)
@@ -78,7 +82,7 @@ def _texts(place: str) -> Iterator[str]:
     except OSError:
         return  # a zip archive, or nothing
     for name in names:
-        if _MARK in name.lower() and name.endswith((".dist-info", ".egg-info")):
+        if name.endswith((".dist-info", ".egg-info")) and _MARK in name:
             try:
                 with open(os.path.join(place, name, "entry_points.txt"), encoding="utf-8") as file:
                     yield file.read()
