@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lockstep.log import frames
-from lockstep.log.model import Kind, Status, Value
+from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.session import lanes
 from lockstep.session.call import Piece
 from lockstep.session.effects import Handed, LiveCall, ServedCall, Within
 from lockstep.session.lanes import Lane
@@ -44,7 +45,7 @@ class ForkedCall:
         served.ask(name, request, key)
         if served.recorded is not None:
             self._served = served
-            if served.recorded.pieces:
+            if served.recorded.pieces or served.recorded.started:
                 self._to = served
 
     def ready(self) -> None:
@@ -168,6 +169,12 @@ class Continued(ServedCall):
             return self._recording(super().take(), suspended)
         return self._recording(super().take())
 
+    def hand(self, piece: tuple[int, Any, Any]) -> Piece:
+        if piece[1].pos <= self.session.upto:
+            return super().hand(piece)
+        self.session.until_live()
+        return self._recording(super().hand(piece), of=piece[1])
+
     def end(self, status: str, value: Any = None) -> None:
         super().end(status, value)
         if self._record is not None:
@@ -181,14 +188,20 @@ class Continued(ServedCall):
         pos: int = recorded.pieces[self._index][1].pos
         return pos > int(self.session.upto)
 
-    def _recording(self, piece: Piece, suspended: bool = False) -> Piece:
+    def _recording(self, piece: Piece, suspended: bool = False, of: Event | None = None) -> Piece:
+        """`of`: what the running strand, which need not be the one that asked, has taken of several streams."""
         if self._record is None:
             self._record = LiveCall(self.session, self.lane, self.kind, None)
         # What is handed out counts here already, so that only the end needs the digest of it all.
         self._record.goes_on(self.name, self.pos, self._handed if piece.status is not None else None)
         if suspended:
             self._record.resumed()
-        self._record.given(piece, "served")
+        if of is None:
+            self._record.given(piece, "served")
+        elif piece.status is None:
+            self._record.part(piece.value, of.what, lanes.lane())
+        else:
+            self._record.end(piece.status, piece.value, lanes.lane(), "served")
         return piece
 
 

@@ -325,7 +325,6 @@ class Going(_Forked):
     """Once it is live."""
 
     recording = True
-    emit = Recording.emit
     cause = Recording.cause  # type: ignore[assignment]
     step = Recording.step
     feed = Recording.feed
@@ -334,6 +333,11 @@ class Going(_Forked):
     after_in_parent = Recording.after_in_parent
     after_in_child = Recording.after_in_child
     flush = Recording.flush
+
+    def emit(self, kind: Kind, *args: Any, **kwargs: Any) -> None:
+        # What the program does on its way out of a refusal is not of the branch, which is cut off there.
+        if not self.stopped or kind in (Kind.FINISH, Kind.READS):
+            Recording.emit(self, kind, *args, **kwargs)
 
     def new_lane(self, name: str, parent: Lane | None, strand: Lane | None) -> Lane:
         lane = Recording.new_lane(self, name, parent, strand)

@@ -19,7 +19,7 @@ import msgspec
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session.call import Piece
 from lockstep.session.policy import Declared, Policy, decide, judge
-from lockstep.session.tape import Recorded, Tape
+from lockstep.session.tape import PROCESS, STARTED, Recorded, Tape
 from lockstep.session.unused import UNANSWERABLE, Nearest, Unused
 
 
@@ -188,6 +188,9 @@ def split(events: Iterable[tuple[int, Event]], upto: int) -> tuple[Heads, Heads]
             flying[event.pos] = (seq, event)
         elif event.kind is Kind.PART and event.of in flying:
             begun.add(event.of)
+        elif event.kind is Kind.CAUSE and event.what == STARTED:
+            own = [pos for pos, (_, begin) in flying.items() if (begin.what, begin.lane) == (PROCESS, event.lane)]
+            begun.update(own[-1:])
         elif event.kind is Kind.END:
             flying.pop(event.of, None)
             begun.discard(event.of)

@@ -10,6 +10,8 @@ from typing import Any
 
 from lockstep.log.model import Event, Kind, Status, Value
 
+PROCESS = "process"  # a kind of effect
+STARTED = "started"  # a cause: the program has its process, and gets what it delivers later
 # How a run ends by itself. A fork that was refused a call, or did not get to its cut, is cut off there.
 _ENDS = frozenset(("complete", "failed"))
 
@@ -43,7 +45,7 @@ class Run:
 class Recorded:
     """One recorded effect: its BEGIN and what was handed out, in order."""
 
-    __slots__ = ("begin", "index", "nested", "output", "pieces", "seq", "slot")
+    __slots__ = ("begin", "index", "nested", "output", "pieces", "seq", "slot", "started")
 
     def __init__(self, seq: int, begin: Event, slot: Slot | None) -> None:
         self.seq = seq
@@ -52,6 +54,7 @@ class Recorded:
         self.pieces: list[tuple[int, Event, Slot | None]] = []
         self.output: list[int] = []  # OUTPUT events printed by the effect itself
         self.index = 0  # its number in the lane
+        self.started = False  # of a process: the program has it, also where nothing was taken of it yet
 
     @property
     def ended(self) -> bool:
@@ -161,6 +164,11 @@ class Tape:
             # A wake-up is named by the lane that sent it, readiness by what is ready.
             lane = "" if event.what in ("wake", "ready") else event.lane
             self.causes[(lane, event.what, event.name)] = self._slot(seq, event, ordered)
+            if event.what == STARTED:
+                for effect in reversed(self.lane(event.lane).effects):
+                    if effect.begin.what == PROCESS:
+                        effect.started = True
+                        break
         elif kind is Kind.READS and event.name:
             self.lane(event.lane).looks.setdefault((event.what, event.name), []).append((event.of, seq))
             self.positions[event.pos] = seq

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import selectors
 from asyncio import selector_events
+from functools import partial
 from typing import Any
 
 from lockstep.session import current, lanes
 from lockstep.taps.loops.handles import Ready
-from lockstep.taps.loops.seams import position
+from lockstep.taps.loops.seams import call_soon_threadsafe, position
 from lockstep.taps.processes import descriptors
 from lockstep.taps.processes.waiting import LOOP
 
@@ -42,10 +43,12 @@ class Source:
             self.park(handle, session, here)
 
     def park(self, handle: Ready, session: Any, here: Any) -> None:
-        """Replay: asks for the next run of the handle."""
+        """Replay: asks for the next run of the handle. A fork watches for it where the record has none any more."""
         handle.slot = slot = session.cause(None, "ready", f"{self.name}#{self.count + 1}")
         if slot is not None:
             here.park(slot, lambda loop: None if session.stopped else loop._ready.appendleft(handle))
+        else:
+            session.when_live(partial(_watch_soon, handle, session))
 
 
 def _source(fd: int, event: int) -> Source | None:
@@ -101,6 +104,19 @@ def _watch(loop: Any, fd: int, event: int, handle: Any) -> None:
     before = reader if reading else writer
     if before is not None:
         before.cancel()
+
+
+def _watch_soon(handle: Ready, session: Any) -> None:
+    loop = handle._loop  # type: ignore[attr-defined]
+
+    def watch() -> None:
+        unwatched = vars(loop).get(_UNWATCHED, {})
+        for fd, event in [at for at, found in unwatched.items() if found is handle]:
+            del unwatched[fd, event]
+            _watch(loop, fd, event, handle)
+
+    if session.recording and loop is not None and not loop.is_closed():
+        lanes.ours(lambda: call_soon_threadsafe(loop, watch))()
 
 
 def _remove(self: Any, fd: Any, event: int) -> bool:

@@ -14,11 +14,12 @@ from typing import Any
 from lockstep.launch import inherit
 from lockstep.log.model import Status
 from lockstep.session import current, exceptions, lanes
+from lockstep.session.tape import STARTED
 from lockstep.taps.environ.watch import as_seen
 from lockstep.taps.patches import disguise
 from lockstep.taps.processes import descriptors, files, pipes, readiness, request, stand_in
 from lockstep.taps.processes.pipes import LivePipe, ServedPipe
-from lockstep.taps.processes.process import KIND, STARTED, STDIN, Live, Served, follows
+from lockstep.taps.processes.process import KIND, STDIN, Live, Served, begun, follows
 from lockstep.taps.processes.readiness import EXPIRED, choosing
 from lockstep.taps.processes.waiting import looking
 
@@ -79,7 +80,7 @@ def _record(session: Any, popen: Any, given: dict[str, Any], call: Any, name: st
 
 def _serve(session: Any, popen: Any, given: dict[str, Any], call: Any, name: str | None = None) -> None:
     name = name or _ask(session, call, given)
-    if call.recorded is None:
+    if not begun(call):
         session.never(call.lane, KIND)
     lane = call.lane.child(name, strand=True)
     last = call.recorded.pieces[-1] if call.recorded.ended else None

@@ -17,12 +17,12 @@ from lockstep.log import untapped
 from lockstep.log.model import Kind, Status, Value
 from lockstep.session import current, lanes
 from lockstep.session.lanes import Lane
+from lockstep.session.tape import PROCESS, STARTED
 from lockstep.taps.processes.files import Written
 
 _waitpid = os.waitpid  # before the taps
 
-KIND = "process"
-STARTED = "started"  # a cause: it has its number
+KIND = PROCESS
 STDIN = "stdin"
 EXIT = "exit"  # the channel of its status
 _LOOK = 0.0005  # seconds between two looks at what another strand does
@@ -112,6 +112,12 @@ class Live(Process):
                 self.session.fault(f"file that {self.call.name} wrote", error)
             self.call.part({"status": self._status}, EXIT, lane)
             self._end()
+
+
+def begun(call: Any) -> bool:
+    """Replay: whether the recorded program got past starting this one. It did not where it was killed, or refused."""
+    recorded = call.recorded
+    return recorded is not None and (recorded.started or bool(recorded.pieces))
 
 
 def follows(session: Any, lane: Lane) -> bool:
@@ -206,6 +212,8 @@ class Served(Process):
         if self.session.stopped:
             self.session.raise_latched()
         parts = self._pieces(channel)
+        if not parts and self.session.goes_live():
+            parts = self._pieces(channel)
         if not parts:
             self.nothing(f"{channel} of {self.call.name}")
         data: bytes = self._hand(parts.popleft())
@@ -241,6 +249,8 @@ class Served(Process):
         if session.recording:
             return self._hand_exit() if self._told is None else self._told
         _, event, slot = self._exit
+        if slot is None and session.goes_live():
+            return self.ended()
         if not gate.done(slot):
             if event.lane == lanes.lane().name:
                 return self._hand_exit()

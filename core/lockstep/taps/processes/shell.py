@@ -11,10 +11,11 @@ from typing import Any
 from lockstep.launch import inherit
 from lockstep.log.model import Status, Value
 from lockstep.session import current, exceptions, lanes
+from lockstep.session.tape import STARTED
 from lockstep.taps.environ.watch import as_seen
 from lockstep.taps.patches import stand_in as in_place
 from lockstep.taps.processes import descriptors, request, stand_in
-from lockstep.taps.processes.process import EXIT, KIND, STARTED, Live, Served, follows
+from lockstep.taps.processes.process import EXIT, KIND, Live, Served, begun, follows
 
 _system = os.system
 _spawns = {name: getattr(os, name) for name in ("posix_spawn", "posix_spawnp") if hasattr(os, name)}
@@ -101,7 +102,7 @@ def _record(session: Any, call: Any, title: str, real: Any, what: tuple[Any, Any
 
 def _serve(session: Any, call: Any, title: str, real: Any, what: tuple[Any, Any, Any], options: Any) -> int:
     path, argv, env = what
-    if call.recorded is None:
+    if not begun(call):
         session.never(call.lane, KIND)
     lane = call.lane.child(title, strand=True)
     last = call.recorded.pieces[-1] if call.recorded.ended else None
