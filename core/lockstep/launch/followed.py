@@ -357,7 +357,7 @@ class Followed:
         from lockstep.taps.guard import uncovered
 
         uncovered.refuse("process", f"becomes {named}")
-        nothing_yet = self.first and session.idle()
+        nothing_yet = self.first and not session.asked
         self.end(None)
         if self.settings.mode == "replay" or not nothing_yet:
             return image

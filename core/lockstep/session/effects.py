@@ -178,25 +178,24 @@ class LiveCall:
             self.name = name
             if kind is not None:
                 self._kind = kind
-            self._begin(request, partial(self._begun, Asked(name, self._kind, request, key), declared))
+            finish = partial(self._begun, Asked(name, self._kind, request, key), declared)
+            self._begin(request, sites.site(2), finish)
 
     def ask_later(self, make: Callable[[bytes], Asked], body: bytes) -> None:
         if not self.pos:
-            self._begin(body, partial(self._described, make, body))
+            self._begin(body, sites.usual_site(2), partial(self._described, make, body))
 
-    def _begin(self, request: Value, finish: Callable[[Event], Event]) -> None:
+    def _begin(self, request: Value, site: str, finish: Callable[[Event], Event]) -> None:
         session = self.session
         self.pos = pos = session.position()
         try:
-            handed = self._handed = Handed(b"", pos)
-            body: dict[str, Value] = {"request": request, "site": sites.site(3)}
+            session.asked = True
+            body: dict[str, Value] = {"request": request, "site": site}
             of = 0
             if self.nested:
                 of = self._parent.pos
-            else:
-                if counts := self.lane.reads:
-                    body["reads"] = counts  # type: ignore[assignment]
-                session.log_of(self.lane).append(handed)
+            elif counts := self.lane.reads:
+                body["reads"] = counts  # type: ignore[assignment]
             session.emit(Kind.BEGIN, self.lane.name, pos, self._kind, self.name, of, body=body, finish=finish)
         except Exception as error:
             session.fault(f"begin of {self._kind} {self.name}", error)
@@ -210,10 +209,10 @@ class LiveCall:
         session, body = self.session, event.body
         kind, request = asked.kind, asked.request
         name, hidden, key = session.secrets.asked(kind, asked.name, request, asked.key)
-        if self._handed is not None:
-            self._handed.key = key
+        self._handed = Handed(key, event.pos)
         stored = {**body, "request": hidden}  # type: ignore[dict-item]
         if not self.nested:
+            session.log_of(self.lane).append(self._handed)
             session.count(kind)
         if declared is not None or not self.nested:
             stored["class"] = classify(kind, name, hidden, declared, session.effect_rules)

@@ -85,10 +85,11 @@ class Recording(Session):
         return lane
 
     def open(self, kind: str) -> Any:
+        lane = lanes.current()
+        if lane is not None:
+            return LiveCall(self, lane, kind, None)
         parent = lanes.inside()
-        if parent is True:
-            return Ignored()
-        return LiveCall(self, lanes.lane(), kind, parent)
+        return Ignored() if parent is True else LiveCall(self, lanes.lane(), kind, parent)
 
     def cause(self, lane: Lane, what: str, number: int | str, tick: int = -1, body: Value = None) -> None:
         """Something outside moved the program now: a timer fired, a sleep or a timed wait ran out."""
@@ -97,15 +98,15 @@ class Recording(Session):
     def step(self, name: str, state: Value) -> None:
         lane = lanes.lane()
         pos = self.position()
-        handed = Handed(b"", pos)
-        self.log_of(lane).append(handed)
-        self.emit(Kind.STEP, lane.name, pos, sites.site(2), name, body=state, finish=partial(self._stepped, handed))
+        self.asked = True
+        self.emit(Kind.STEP, lane.name, pos, sites.site(2), name, body=state, finish=partial(self._stepped, lane))
         self.flush()
 
-    def _stepped(self, handed: Handed, event: Event) -> Event:
-        self.count("step")
+    def _stepped(self, lane: Lane, event: Event) -> Event:
         hidden: Any = self.secrets.hide([event.name, event.body])
-        handed.key = self.secrets.key("step", *hidden)
+        handed = Handed(self.secrets.key("step", *hidden), event.pos)
+        self.log_of(lane).append(handed)
+        self.count("step")
         return replace(event, name=hidden[0], key=handed.key, body=hidden[1])
 
     def printing(self, channel: str) -> Callable[[bool], None] | None:

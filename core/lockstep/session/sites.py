@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from contextlib import suppress
 from types import CodeType, FrameType
 
 from lockstep.session.lanes import ours
@@ -24,6 +25,7 @@ _relpath = ours(os.path.relpath)
 _known: dict[str, bool] = {}
 _named: dict[str, str] = {}
 _MOST_PLACES = 4096
+_above: dict[int, int] = {}  # by depth: how many of a client's frames lay between the last time
 _placed: dict[tuple[CodeType, int], str] = {}  # finding a line number takes as long as all the rest
 
 
@@ -38,21 +40,52 @@ def users(filename: str) -> bool:
 
 def site(depth: int = 1) -> str:
     """The innermost frame that is neither Lockstep's, nor the standard library's, nor an installed package's."""
+    return _site(sys._getframe(depth))[0]
+
+
+def usual_site(depth: int) -> str:
+    """The same, for the one place that asks with this depth, call after call. A client's dozen frames, each made for
+    us when it is looked at, take 12 µs, so it is looked first where the user's own code called a client the last
+    time: code of the user's that has come between since, in the place of one of the client's frames, is passed over."""
+    above = _above.get(depth)
+    if above is not None:
+        with suppress(ValueError):  # there are not so many frames
+            client = sys._getframe(depth + above)
+            caller = client.f_back
+            if caller is not None and _known.get(client.f_code.co_filename) is False:
+                text = _placed.get((caller.f_code, caller.f_lasti))
+                if text is not None:
+                    return text
     frame: FrameType | None = sys._getframe(depth)
+    text, passed = _site(frame)
+    if passed:
+        _above[depth] = passed - 1
+    return text
+
+
+def _site(frame: FrameType | None) -> tuple[str, int]:
+    """What `site` says, and how many frames lie before."""
     known = _known.get  # most calls pass a dozen frames of a client: not a function call for each
+    passed = 0
     while frame is not None:
-        code = frame.f_code
-        found = known(code.co_filename)
-        if found or (found is None and users(code.co_filename)):
-            place = code, frame.f_lasti
-            text = _placed.get(place)
-            if text is None:
-                text = f"{_short(code.co_filename)}:{frame.f_lineno} in {code.co_qualname}"
-                if len(_placed) < _MOST_PLACES:
-                    _placed[place] = text
-            return text
+        filename = frame.f_code.co_filename
+        found = known(filename)
+        if found or (found is None and users(filename)):
+            return _placed_at(frame), passed
         frame = frame.f_back
-    return ""
+        passed += 1
+    return "", 0
+
+
+def _placed_at(frame: FrameType) -> str:
+    code = frame.f_code
+    place = code, frame.f_lasti
+    text = _placed.get(place)
+    if text is None:
+        text = f"{_short(code.co_filename)}:{frame.f_lineno} in {code.co_qualname}"
+        if len(_placed) < _MOST_PLACES:
+            _placed[place] = text
+    return text
 
 
 def line(depth: int = 1) -> str:

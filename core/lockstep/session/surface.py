@@ -84,6 +84,7 @@ class Session:
         self._lock: Any = _thread.RLock()  # the collector may run a finalizer, and so ourselves, under it
         self._main = _thread.get_ident()
         self.lanes: dict[str, Lane] = {}
+        self.asked = False  # whether the program has asked for anything from outside
         self._handed: dict[str, list[Handed]] = {}
         self._printed: dict[tuple[str, str], Printed] = {}
         self._whole: dict[str, Whole] = {}
@@ -231,10 +232,6 @@ class Session:
 
     def log_of(self, lane: Lane) -> list[Handed]:
         return self._handed[lane.name]
-
-    def idle(self) -> bool:
-        """Whether it was asked for nothing yet."""
-        return not any(tuple(self._handed.values()))
 
     def count(self, kind: str) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1

@@ -17,7 +17,7 @@ from lockstep.log import chain, columns, seal
 from lockstep.log.model import Event, RunState
 from lockstep.log.pack import Packer
 from lockstep.log.sqlite import liveness, schema
-from lockstep.log.sqlite.connection import as_store_error, transaction
+from lockstep.log.sqlite.connection import Statement, as_store_error, write
 from lockstep.log.sqlite.rows import Squeezer, make
 from lockstep.log.steps import StepCount
 from lockstep.log.store import UNSTORABLE, Fault
@@ -103,22 +103,11 @@ class SqliteAppender:
     def close(self, state: RunState | None, faults: int = 0) -> None:
         try:
             self._commit(fold=True, squash=True)
-            with transaction(self._connection, self._path, PATIENCE) as connection:
-                connection.execute(
-                    "UPDATE stream SET state=?, events=?, steps=?, size=?, faults=?, head=? WHERE id=?",
-                    (
-                        schema.STATES[state.value] if state is not None else 0,
-                        self._next,
-                        self._count.steps,
-                        self._folded_size,
-                        max(self._faults, faults),
-                        self._head,
-                        self.stream,
-                    ),
-                )
-                self._seal(
-                    connection, schema.STATES[state.value] if state is not None else 0, max(self._faults, faults)
-                )
+            number = schema.STATES[state.value] if state is not None else 0
+            faults = max(self._faults, faults)
+            end = (number, self._next, self._count.steps, self._folded_size, faults, self._head, self.stream)
+            ended = "UPDATE stream SET state=?, events=?, steps=?, size=?, faults=?, head=? WHERE id=?", end
+            write(self._connection, self._path, [ended, *self._seal(number, faults)], PATIENCE)
             self._checkpoint()
         finally:
             self._connection.close()
@@ -189,18 +178,14 @@ class SqliteAppender:
             cols,
             body,
         )
-        with transaction(self._connection, self._path, PATIENCE) as connection:
-            if whole and self._rows_events:
-                connection.execute(
-                    "DELETE FROM segment WHERE id BETWEEN ? AND ?",
-                    (schema.first_key(self.stream) | self._first, schema.last_key(self.stream)),
-                )
-            connection.execute("INSERT INTO segment VALUES (?,?,?,?,?,?,?,?,?)", row)
-            if leaves:
-                connection.executemany("INSERT INTO big VALUES (?,?)", leaves)
-            if self._faults != self._faults_stored:
-                connection.execute("UPDATE stream SET faults=? WHERE id=?", (self._faults, self.stream))
-            self._seal(connection, 0, self._faults)
+        statements: list[Statement] = [("INSERT INTO segment VALUES (?,?,?,?,?,?,?,?,?)", row)]
+        if whole and self._rows_events:
+            keys = (schema.first_key(self.stream) | self._first, schema.last_key(self.stream))
+            statements.insert(0, ("DELETE FROM segment WHERE id BETWEEN ? AND ?", keys))
+        statements += [("INSERT INTO big VALUES (?,?)", leaf) for leaf in leaves]
+        if self._faults != self._faults_stored:
+            statements.append(("UPDATE stream SET faults=? WHERE id=?", (self._faults, self.stream)))
+        write(self._connection, self._path, [*statements, *self._seal(0, self._faults)], PATIENCE)
         self._faults_stored = self._faults
         self._bigs.clear()
         self._folded_size += leaves_size
@@ -217,9 +202,11 @@ class SqliteAppender:
             self._events, self._bodies, self._blobs = [], [], []
             self._bytes = self._rows_events = self._rows_blobs = self._rows_size = 0
 
-    def _seal(self, connection: sqlite3.Connection, state: int, faults: int) -> None:
-        if self._key is not None:
-            put_seal(connection, self.stream, seal.make(self._key, self._base, state, self._next, faults, self._head))
+    def _seal(self, state: int, faults: int) -> list[Statement]:
+        if self._key is None:
+            return []
+        made = seal.make(self._key, self._base, state, self._next, faults, self._head)
+        return [sealed(self.stream, made)]
 
     def _look_after_file(self) -> None:
         try:
@@ -261,13 +248,13 @@ class SqliteAppender:
             self._fault(where, error)
 
 
-def put_seal(connection: sqlite3.Connection, stream: int, made: seal.Seal) -> None:
-    """Puts the seal of a stream in the place of the one before."""
-    connection.execute(
+def sealed(stream: int, made: seal.Seal) -> Statement:
+    """What puts the seal of a stream in the place of the one before."""
+    sql = (
         "INSERT INTO seal (stream, key, events, mac) VALUES (?,?,?,?)"
-        " ON CONFLICT (stream) DO UPDATE SET key=excluded.key, events=excluded.events, mac=excluded.mac",
-        (stream, made.key, made.events, made.mac),
+        " ON CONFLICT (stream) DO UPDATE SET key=excluded.key, events=excluded.events, mac=excluded.mac"
     )
+    return sql, (stream, made.key, made.events, made.mac)
 
 
 def _bodiless(event: Event) -> Event:

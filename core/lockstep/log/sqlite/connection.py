@@ -35,6 +35,9 @@ _PRAGMAS = (
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
+type Statement = tuple[str, Sequence[Any]]
+
+
 def connect(path: str, mode: str) -> sqlite3.Connection:
     """A connection: mode `ro`, `rw` or `rwc`. Raises StoreError."""
     try:
@@ -105,7 +108,7 @@ def transaction(connection: sqlite3.Connection, path: str, patience: float = PAT
     """A write transaction. Always immediate: a deferred one that reads first fails at once when another
     process wrote meanwhile, whatever the timeout. Raises StoreError."""
     try:
-        _begin(connection, patience)
+        _patiently(connection, "BEGIN IMMEDIATE", (), patience)
         try:
             yield connection
             connection.execute("COMMIT")
@@ -117,11 +120,25 @@ def transaction(connection: sqlite3.Connection, path: str, patience: float = PAT
         raise as_store_error(error, path) from error
 
 
-def _begin(connection: sqlite3.Connection, patience: float) -> None:
+def write(connection: sqlite3.Connection, path: str, statements: Sequence[Statement], patience: float) -> None:
+    """Executes all of these, or none. Raises StoreError."""
+    if len(statements) == 1:  # is a transaction by itself: each word with SQLite gives the interpreter away
+        try:
+            _patiently(connection, *statements[0], patience)
+        except sqlite3.Error as error:
+            raise as_store_error(error, path) from error
+        return
+    with transaction(connection, path, patience):
+        for sql, values in statements:
+            connection.execute(sql, values)
+
+
+def _patiently(connection: sqlite3.Connection, sql: str, values: Sequence[Any], patience: float) -> None:
+    """Executes what has to wait for the lock."""
     deadline = untapped.monotonic() + patience
     while True:
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(sql, values)
             return
         except sqlite3.OperationalError as error:
             if not _is_busy(error) or untapped.monotonic() > deadline:

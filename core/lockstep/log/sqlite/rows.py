@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _ZSTD = b"\x28\xb5\x2f\xfd"  # a frame's magic; no msgpack array begins so
 _LEVEL = 3  # 9 saves 6 % for a quarter more CPU
 _WORTH = 200  # below, compression saves less than it costs
+_WORTH_PASSING = 1024  # the same, of a row that another one will replace
 _MOST = 128 << 20  # a row holds some 128 kB, and one with an enormous event a little more than that
 MOST_LEAF = 1 << 30
 TAPE_LEAF = 256 << 20  # of somebody else's file: a gigabyte of nothing takes 33 kB there
@@ -51,7 +52,7 @@ class Squeezer:
 
     def passing(self, data: bytes) -> bytes:
         """For what a later row will replace: two thirds of the time."""
-        if len(data) < _WORTH:
+        if len(data) < _WORTH_PASSING:
             return data
         if self._quick is None:
             import zstandard

@@ -14,7 +14,7 @@ from lockstep.log.forked import ForkedRun
 from lockstep.log.model import BranchInfo, RunInfo, RunState, Value
 from lockstep.log.pack import encode_plain
 from lockstep.log.sqlite import branches, liveness, rows, schema, stranger
-from lockstep.log.sqlite.append import SqliteAppender, put_seal
+from lockstep.log.sqlite.append import SqliteAppender, sealed
 from lockstep.log.sqlite.connection import connect, query, transaction
 from lockstep.log.sqlite.read import SqliteRun
 from lockstep.log.store import ROOT, Fault
@@ -115,7 +115,7 @@ class SqliteStore:
                     (line.id, process, base, base),
                 ).fetchone()[0]
                 if key is not None:
-                    put_seal(connection, stream, seal.make(key, base, 0, 0, 0, base))
+                    connection.execute(*sealed(stream, seal.make(key, base, 0, 0, 0, base)))
                 # Before the commit: nobody may see the stream while its lock is free.
                 lock = self._take_lock(stream)
             flying = branches.flying_at(line) if process == ROOT else ()

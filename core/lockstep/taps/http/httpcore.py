@@ -138,55 +138,60 @@ def _closing(original: Any) -> Any:
 
 
 def _record(session: Any, call: Any, request: Any, original: Any, pool: Any, drawn: Any = None) -> Any:
-    asking = _Asking(session, call, request)
+    asking = None
     try:
-        asking.prepare(bodies.SentStream, drawn)
+        asking = _asking(session, call, request, bodies.SentStream, drawn)
         with call.inside():
             response = original(pool, request)
     except BaseException as error:
-        asking.done()
+        if asking is not None:
+            asking.done()
         streams.fail(call, error)
         raise
-    asking.done()
+    if asking is not None:
+        asking.done()
     return _tapped(session, call, request, response, streams.TappedStream)
 
 
 async def _arecord(session: Any, call: Any, request: Any, original: Any, pool: Any, drawn: Any = None) -> Any:
-    asking = _Asking(session, call, request)
+    asking = None
     try:
-        asking.prepare(bodies.AsyncSentStream, drawn)
+        asking = _asking(session, call, request, bodies.AsyncSentStream, drawn)
         with call.inside():
             response = await original(pool, request)
     except BaseException as error:
-        asking.done()
+        if asking is not None:
+            asking.done()
         streams.fail(call, error)
         raise
-    asking.done()
+    if asking is not None:
+        asking.done()
     return _tapped(session, call, request, response, streams.AsyncTappedStream)
 
 
-class _Asking:
-    """Asks as soon as the whole request is known: before it is sent if its body is plain bytes, else when
-    the body has been drawn; at the latest when the client is done with it. A held one has been asked."""
+def _asking(session: Any, call: Any, request: Any, kind: Any, drawn: Any) -> _Drawing | None:
+    """Asks as soon as the whole request is known: before it is sent if its body is plain bytes. A held one has been
+    asked. None where the client sends what it has."""
+    body = bodies.plain(request.stream)
+    if body is None:
+        return _Drawing(session, call, request, kind, drawn)
+    if drawn is None:
+        _ask_later(session, call, request, body)
+    return None
 
-    __slots__ = ("_call", "_request", "_sent", "_session", "_stream")
 
-    def __init__(self, session: Any, call: Any, request: Any) -> None:
-        self._session = session
-        self._call = call
+class _Drawing:
+    """A request whose body is drawn while it is sent: it is asked for when the last byte was drawn, at the latest
+    when the client is done with it."""
+
+    __slots__ = ("_ask", "_request", "_sent", "_stream")
+
+    def __init__(self, session: Any, call: Any, request: Any, kind: Any, drawn: Any) -> None:
         self._request = request
-        self._stream = request.stream
-        self._sent: Any = None
-
-    def prepare(self, kind: Any, drawn: Any) -> None:
-        body = bodies.plain(self._stream)
-        if drawn is not None:
-            if body is None:
-                self._request.stream = bodies.Given(self._stream, drawn)
-        elif body is not None:
-            self._ask(body)
-        else:
-            self._sent = self._request.stream = kind(self._stream, self._call, self._ask)
+        self._stream = stream = request.stream
+        self._ask = partial(_ask_later, session, call, request)
+        self._sent = kind(stream, call, self._ask) if drawn is None else None
+        request.stream = bodies.Given(stream, drawn) if drawn is not None else self._sent
 
     def done(self) -> None:
         sent = self._sent
@@ -194,11 +199,12 @@ class _Asking:
         if sent is not None and sent.partial is not None:
             self._ask(sent.so_far(), sent.partial)
 
-    def _ask(self, body: bytes, unsent: str | None = None) -> None:
-        try:
-            self._call.ask_later(partial(_asked, _raw(self._request), unsent), body)
-        except Exception as error:
-            self._session.fault("httpcore request", error)
+
+def _ask_later(session: Any, call: Any, request: Any, body: bytes, unsent: str | None = None) -> None:
+    try:
+        call.ask_later(partial(_asked, _raw(request), unsent), body)
+    except Exception as error:
+        session.fault("httpcore request", error)
 
 
 def _tapped(session: Any, call: Any, request: Any, response: Any, stream: Any) -> Any:
