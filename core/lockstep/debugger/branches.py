@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger import ending
-from lockstep.errors import StoreError
+from lockstep.errors import Code, StoreError
 from lockstep.log.address import MAIN, Address
 from lockstep.log.cut import unpack
 from lockstep.log.model import DIVERGED, BranchInfo, Event, Kind, RunState
@@ -20,6 +20,7 @@ from lockstep.log.store import ROOT, RunReader
 # How a call of a branch got its answer, beside these: edited, reused, served, as its END says.
 LIVE = "live"
 RECORDED = "recorded"  # before the branch began
+REFUSED = "refused"
 DAMAGED = "damaged"
 
 
@@ -31,7 +32,7 @@ class Fork(msgspec.Struct, frozen=True):
     edits    what was answered in another way, by address and path: `7.1:status`
     live     calls that ran for real; `reused`, `edited` and `served`: that were answered from the record, by an edit,
              and from the record past an edit
-    refused  calls that were not allowed, in words where they are known
+    refused  the call that was not allowed, in words
     """
 
     address: str
@@ -82,17 +83,14 @@ def _read(own: RunReader, bare: Fork, info: BranchInfo) -> Fork:
     told = body(event)
     given = told.get("edits")
     counts, unended, finish = _calls(own, info)
-    said = body(finish).get("refused")
-    refused = tuple(map(str, said)) if isinstance(said, list) else ()
-    if not refused and info.state is RunState.REFUSED:
-        refused = ("",)
+    refused = (_refusal(finish),) if info.state is RunState.REFUSED else ()
     diverged = finish is not None and finish.what == DIVERGED
     return msgspec.structs.replace(
         bare,
         parent=bare.parent + (event.name if event is not None else ""),
         state=DIVERGED if diverged else ending.state(own.info, ending.read(own)).value,
         edits=tuple(given) if isinstance(given, dict) else (),
-        live=counts.get("", 0) + max(0, unended - len(refused)),
+        live=counts.get("", 0) + max(0, len(unended) - len(refused)),
         reused=counts.get("reused", 0),
         edited=counts.get("edited", 0),
         served=counts.get("served", 0),
@@ -100,8 +98,17 @@ def _read(own: RunReader, bare: Fork, info: BranchInfo) -> Fork:
     )
 
 
-def _calls(own: RunReader, info: BranchInfo) -> tuple[dict[str, int], int, Event | None]:
-    """How often each way of being answered occurred among the outermost calls, how many have no end, and the FINISH."""
+def _refusal(finish: Event | None) -> str:
+    """The call that was not allowed, in words."""
+    end = body(finish).get("end")
+    error = end.get("error") if isinstance(end, dict) else None
+    message = str(error.get("message") or "") if isinstance(error, dict) else ""
+    return message.removeprefix(f"{Code.REFUSED} ").partition("\n")[0]
+
+
+def _calls(own: RunReader, info: BranchInfo) -> tuple[dict[str, int], set[int], Event | None]:
+    """How often each way of being answered occurred among the outermost calls, the positions of those without an end,
+    and the FINISH."""
     open_ = {call.pos for call in unpack(info.flying)}
     begun: set[int] = set()
     counts: dict[str, int] = {}
@@ -117,7 +124,7 @@ def _calls(own: RunReader, info: BranchInfo) -> tuple[dict[str, int], int, Event
                 counts[event.name] = counts.get(event.name, 0) + 1
             elif event.kind is Kind.FINISH:
                 finish = msgspec.structs.replace(event, body=own.stored.body(stream.id, seq))
-    return counts, len(begun), finish
+    return counts, begun, finish
 
 
 def body(event: Event | None) -> dict[str, Any]:
@@ -125,10 +132,17 @@ def body(event: Event | None) -> dict[str, Any]:
     return event.body if event is not None and isinstance(event.body, dict) else {}
 
 
-def answered(reader: RunReader, stream: int, seq: int, end: Event | None) -> str:
-    """How a call of a branch got its answer; "" in main and while it has none. `seq`: the number of its END."""
-    if reader.fork is None or end is None:
+def answered(reader: RunReader, stream: int, begin: Event, seq: int, end: Event | None) -> str:
+    """How a call of a branch got its answer, or that it was refused; "" in main and while it has none. `seq`: the
+    number of its END."""
+    if reader.fork is None:
         return ""
+    if end is None:
+        if reader.info.state is not RunState.REFUSED or stream != reader.main:
+            return ""
+        # What is refused ends the program: where other calls were in flight, too, it is not known which one it was.
+        info = next(one for one in reader.branches if one.name == reader.branch)
+        return REFUSED if _calls(reader, info)[1] == {begin.pos} else ""
     base = next(one.base for one in reader.branches if one.name == reader.branch)
     own = {one.id for one in reader.own}
     if stream not in own or (stream == reader.main and seq < base):

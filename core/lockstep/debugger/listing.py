@@ -43,7 +43,7 @@ class Run(msgspec.Struct, frozen=True):
 
 class EffectRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One effect in a list. `answered`: in a branch, how it got its answer: recorded (before the branch began), live,
-    edited, reused (an unused recorded answer) or served (from the record, past an edit)."""
+    edited, reused (an unused recorded answer), served (from the record, past an edit), or that it was refused."""
 
     address: str
     kind: str
@@ -162,7 +162,7 @@ def effect_row(step: str, timeline: Timeline, effect: Effect) -> EffectRow:
 
 def answered(timeline: Timeline, effect: Effect) -> str:
     """How a call of a branch got its answer, see `EffectRow`."""
-    return branches.answered(timeline.reader, effect.stream, effect.end_seq, effect.end)
+    return branches.answered(timeline.reader, effect.stream, effect.begin, effect.end_seq, effect.end)
 
 
 def closing_effect(step: Step) -> Effect | None:

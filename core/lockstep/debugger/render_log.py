@@ -188,7 +188,9 @@ def _effect_row(call: Call, answered: str) -> list[Piece]:
     conversation = call.conversation
     tokens = _tokens(conversation)
     duration = words.duration(call.duration / 1e9) if call.duration is not None else "in flight"
-    how = answered if answered not in (branches.LIVE, branches.RECORDED) else ""
+    if answered == branches.REFUSED:
+        mark, duration = (f"● {call.kind}", "bad"), branches.REFUSED
+    how = answered if answered in ("edited", "reused", "served") else ""
     shown_class = ", ".join(part for part in (_class(call.kind, call.effect_class), how) if part)
     return [mark, _summary(call), (shown_class, "dim"), tokens, duration]
 
@@ -311,6 +313,7 @@ _ANSWERED = {
     "edited": "edited: by the fork, in place of the recorded answer",
     "reused": "reused: it was not run, a recorded call that asked the same has this answer",
     "served": "served: from the record, after an edit further back",
+    branches.REFUSED: "refused: nobody allowed it to run",
 }
 
 

@@ -180,7 +180,7 @@ class _Branch:
         ended = bool(self.checks) and all(check.end.state is not RunState.GROWING for check in self.checks)
         return Branch(
             self._name, consistent, not ended, _trust(seals, self._key, not consistent), seals[0].key if seals else "",
-            sum(check.events for check in self.checks),
+            sum(check.checked for check in self.checks),
         )  # fmt: skip
 
     @property

@@ -91,6 +91,11 @@ class StreamCheck:
         self._unknown = False  # a row could not be read: what depends on it cannot be judged
         self._sealed_head = self.head if self.end.seal is not None and not self.end.seal.events else b""
 
+    @property
+    def checked(self) -> int:
+        """How many of its events count."""
+        return self.events if self._stop is None else min(self.events, self._stop)
+
     def problems(self) -> Iterator[Problem]:
         if self._base != self.end.base:
             yield self._problem(-1, -1, self._changed())

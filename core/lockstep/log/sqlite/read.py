@@ -236,7 +236,10 @@ class _Within:
     """A chain inside of a row, whose stored head is that of its end."""
 
     def __init__(self, ask: Ask, key: int, head: bytes, coder: Coder) -> None:
-        [(cols, body)] = ask("SELECT cols, body FROM segment WHERE id=?", (key,), "bb")
+        found = ask("SELECT cols, body FROM segment WHERE id=?", (key,), "bb")
+        if not found:
+            raise damaged("a row went away while it was read")
+        [(cols, body)] = found
         self.key = key
         self.seq = self._first = schema.number(key)
         self._head = head
