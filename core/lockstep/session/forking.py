@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import _thread
 import itertools
+import shlex
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -31,6 +32,7 @@ from lockstep.session import engine, findings, lanes, refusal
 from lockstep.session.effects import Ignored, LiveCall
 from lockstep.session.forked import ForkedCall
 from lockstep.session.lanes import Lane
+from lockstep.session.policy import decide
 from lockstep.session.recording import Recording
 from lockstep.session.replaying import Replaying
 from lockstep.session.report import Report
@@ -98,6 +100,20 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
         message = refusal.text(
             call.kind, name, request, verdict.declared, verdict.nearest, tail=self.plan.policy.tail
         )  # fmt: skip
+        self._refuse(message)
+
+    def reaches(self, source: str, what: str) -> None:
+        """Past the cut, something that no tap covers is about to reach outside: a call of which nothing is known."""
+        if self.stopped:
+            self.raise_latched()
+        if decide(self.plan.policy, "unknown", source, what, recorded=False) != "live":
+            self._refuse(
+                f"{source} {what} would run for real\n"
+                "it is unknown (no tap covers it), and the record has no answers of it\n"
+                f"let it run:    --live {shlex.quote(f'{source} {what}')}"
+            )
+
+    def _refuse(self, message: str) -> NoReturn:
         with self._lock:
             self.refused.append(message)
         self._stop()

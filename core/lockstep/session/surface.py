@@ -168,6 +168,9 @@ class Session:
         fork's does, once all of the part served has happened. Blocks until then."""
         return False
 
+    def reaches(self, source: str, what: str) -> None:
+        """Recording: something that no tap covers is about to reach outside. A fork stops where its policy has it."""
+
     def clock_ahead(self, source: str) -> int:
         """Nanoseconds that a clock of the program is ahead of the machine's: a fork's go on from the cut."""
         return 0

@@ -42,11 +42,7 @@ class Turns:
         arrived = False
         while True:
             with self._lock:
-                if (
-                    self._session.stopped
-                    or self._session.standstill.unordered
-                    or self.past(strand)
-                ):
+                if self._session.stopped or self._session.standstill.unordered or self.past(strand):
                     return
                 run = self._turns[self._index]
                 if run.strand == strand:

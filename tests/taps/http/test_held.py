@@ -10,6 +10,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -22,6 +23,7 @@ from tests.taps.holding import Refused, holding
 from tests.taps.http.conftest import Odd, Same
 from urllib3.util.wait import wait_for_read
 
+import lockstep
 from lockstep.log.model import Status
 from lockstep.session import lanes
 from lockstep.session.call import Piece
@@ -380,6 +382,24 @@ def test_the_body_of_an_upload_that_is_not_wanted_is_not_sent(wire: Wire) -> Non
         connection.close()
     [sent] = wire.taken()
     assert b"xx" not in sent
+
+
+def test_past_a_forks_cut_nothing_reaches_outside_by_a_way_that_no_tap_covers(server: Odd, tmp_path: Path) -> None:
+    def program() -> Any:
+        first = httpx.get(f"{server.url}/echo?n=1", trust_env=False).json()["target"]
+        with socket.create_connection(("127.0.0.1", server.port)) as raw:
+            raw.sendall(b"GET /old HTTP/1.1\r\n\r\n")
+            return first, raw.recv(12)
+
+    store = tmp_path / "store.db"
+    with lockstep.record("run", store=store):
+        recorded = program()
+    _, connections = server.counts()
+    with pytest.raises(lockstep.Refused, match=f"socket 127.0.0.1:{server.port} would run for real"):
+        lockstep.fork("run:1", program, store=store)
+    assert server.counts()[1] == connections
+    assert lockstep.fork("run:1", program, store=store, live=["socket *"]).result == recorded
+    assert server.counts()[1] == connections + 1
 
 
 def test_what_could_not_be_sent_fails_there_again_in_a_replay(same: Same[Odd]) -> None:

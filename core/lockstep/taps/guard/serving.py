@@ -14,7 +14,7 @@ from lockstep.session import current, lanes
 from lockstep.taps.guard import own, uncovered
 from lockstep.taps.patches import disguise
 
-SOURCE = "served"
+SOURCE = uncovered.SERVED
 
 # Where each socket began to listen: an accepted connection belongs to that place.
 _places: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from lockstep.errors import Code
 from lockstep.session import current, sites
 
+SERVED = "served"  # connections from outside: nothing that the program does
+
 
 def name(source: str, what: str, at: str | None = None) -> None:
     """Names something that is live in this session; it goes on. `at`: its place, by default where we are."""
@@ -14,7 +16,8 @@ def name(source: str, what: str, at: str | None = None) -> None:
 
 
 def refuse(source: str, what: str, at: str | None = None) -> None:
-    """Names something that would reach outside. A replay stops here, before it does: Divergence LS210."""
+    """Names something that would reach outside. A replay stops here, before it does: Divergence LS210. So does a fork,
+    unless its policy lets it: Refusal LS301."""
     session = current.session
     if session is None:
         return
@@ -25,6 +28,8 @@ def refuse(source: str, what: str, at: str | None = None) -> None:
         session.diverge(
             Code.NOT_COVERED, f"not covered: {source} {what}".rstrip(), kind=source, name=what, source=sites.site(2)
         )  # fmt: skip
+    elif source != SERVED:
+        session.reaches(source, what)
 
 
 def place() -> str:
