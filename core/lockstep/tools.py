@@ -174,6 +174,8 @@ def _failed(call: Any, error: BaseException) -> None:
 def _answer(call: Any, name: str, piece: Any) -> Any:
     if piece.status is Status.ERROR:
         raise exceptions.revive(piece.value, call)
+    if piece.status is None:
+        call.session.diverge(Code.UNSERVABLE, f"{name} is no generator, and is given the items of one", call=call)
     return _given(call, name, piece.value)
 
 

@@ -149,8 +149,15 @@ def pieces(timeline: Timeline, effect: Effect, path: str, value: Value) -> tuple
     return made(timeline, effect, ((path, value),))
 
 
-def made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tuple[Given, ...]:
-    """The same for several edits of one effect, in their order. Raises as `pieces`."""
+def made(timeline: Timeline, effect: Effect, changes: Iterable[Change], address: str = "") -> tuple[Given, ...]:
+    """The same for several edits of one effect, in their order. Raises as `pieces`, naming the `address`."""
+    try:
+        return _made(timeline, effect, changes)
+    except EditError as error:
+        raise EditError(error.code, f"{address}: {error.message}" if address else error.message) from None
+
+
+def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tuple[Given, ...]:
     read = [(paths.parse(path), value) for path, value in changes]
     parts = list(timeline.parts(effect))
     end = timeline.outcome(effect)
@@ -175,10 +182,22 @@ def _changed(outcome: Any, place: Place, value: Value) -> Any:
     try:
         return paths.put(outcome, place, outcomes.to_json(value))
     except paths.Missing:
-        # `diff` prints where in a call it is, too.
-        if place[0] not in ("answer", "error"):
+        other = _as_diff_says(place)
+        if other == place:
             raise
-        return paths.put(outcome, place[1:], outcomes.to_json(value))
+        return paths.put(outcome, other, outcomes.to_json(value))
+
+
+def _as_diff_says(place: Place) -> Place:
+    """A place that `diff` prints, which says where in a call it is too, as one in the outcome."""
+    match place:
+        case ("error", "args", 0):
+            return ("message",)
+        case ("answer" | "error", *rest):
+            return tuple(rest)
+        case ("parts", int() as number, "item", *rest):
+            return ("items", number, *rest)
+    return place
 
 
 def _recorded(parts: Sequence[Value], end: Value, status: Status) -> tuple[Given, ...]:

@@ -46,6 +46,8 @@ def pieces(value: Value, parts: Sequence[Value], end: Value, status: Status | No
     """What an effect with this recorded outcome hands out for an edited one. Raises EditError LS213."""
     recorded = end if status is Status.ERROR else None
     if isinstance(value, dict) and value.get(TAG) == GENERATOR:
+        if not parts and status is Status.OK and end is not None:
+            raise EditError(Code.UNEDITABLE, "this returned a value, so it is no generator, and hands out no items")
         return _generated(value, recorded)
     if raised.is_raise(value):
         return (Piece(raised.encoded(value, recorded), Status.ERROR),)

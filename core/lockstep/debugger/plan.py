@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lockstep.debugger import edits as editing
 from lockstep.debugger.edits import Edit as Asked
 from lockstep.errors import AddressError, Code, TargetError
+from lockstep.log.address import Address
 from lockstep.log.model import Kind, Value
 from lockstep.log.roll import LAUNCH
 from lockstep.log.timeline import END, Effect, Place, Timeline
@@ -17,8 +18,9 @@ from lockstep.session.tail import Edit, Plan
 def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> Plan:
     """The plan of a fork that leaves at `place` for `branch`.
 
-    Raises AddressError LS206 for a place that is no step, and for an edit of one that lies after it; TargetError
-    LS402 where another process of the run was at work there.
+    Raises AddressError LS206 for a place that is no step, and for an edit of one that lies after it or in another
+    run; EditError LS212, LS213; TargetError LS402 where another process of the run was at work there, or made the
+    call that is to be edited.
     """
     timeline = place.timeline
     until = cut_of(place)
@@ -26,7 +28,7 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
     changes: dict[int, list[Asked]] = {}
     effects: dict[int, Effect] = {}
     for asked in edits:
-        effect = editing.find(timeline, asked.address)
+        effect = _to_edit(place, asked)
         effects[effect.begin.pos] = effect
         changes.setdefault(effect.begin.pos, []).append(asked)
     edited: list[Edit] = []
@@ -39,7 +41,7 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
             )
         upto = min(upto, first - 1) if first is not None else upto
         given = [(asked.path, asked.value) for asked in changes[pos]]
-        pieces = editing.made(timeline, effect, given)
+        pieces = editing.made(timeline, effect, given, changes[pos][0].address)
         told: dict[str, Value] = {
             f"{asked.address}:{asked.path}" if asked.path else asked.address: asked.value for asked in changes[pos]
         }
@@ -48,6 +50,20 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
     step = place.address.step
     origin = f":{step}" + (f".{place.address.effect}" if place.effect is not None else "")
     return Plan(branch, place.address.branch, origin, upto, until, tuple(edited), policy)
+
+
+def _to_edit(place: Place, asked: Asked) -> Effect:
+    """The effect that an edit is of: one of the run that is forked, and of its first process."""
+    named = str(Address(place.address.path, place.address.branch))
+    if asked.run not in ("", named):
+        raise AddressError(Code.NO_ADDRESS, f"{asked.run}:{asked.address} is another run's: this fork edits {named}")
+    effect = editing.find(place.timeline, asked.address)
+    if effect.stream != place.timeline.stream.id:
+        raise TargetError(
+            Code.BAD_TARGET,
+            f"{asked.address} is a call of another process ({effect.lane}): a fork edits those of its first one",
+        )
+    return effect
 
 
 def cut_of(place: Place) -> int:

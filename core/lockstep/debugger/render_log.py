@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import branches, calls, ending, listing, looked, words
+from lockstep.debugger import branches, calls, ending, listing, looked, outcomes, raised, words
 from lockstep.debugger.calls import Call
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.messages import Conversation, Message, ToolCall
@@ -19,6 +19,7 @@ from lockstep.log import address as addresses
 from lockstep.log.address import MAIN
 from lockstep.log.model import RunState, Status
 from lockstep.log.timeline import END, INPUT, Effect, Step, Timeline
+from lockstep.session import snapshot
 from lockstep.session.report import Coverage
 
 STATES: dict[str, str] = {
@@ -343,7 +344,7 @@ def shown(found: listing.Shown, conversation: Conversation | None, width: int) -
             lines.append([("note       ", "dim"), safe(conversation.note)])
     else:
         lines += _value("request", _bare(found.request), width)
-        lines += _value("answer", found.outcome, width)
+        lines += _value("answer", _without_error(found.outcome), width)
     if found.answered:
         lines.append([("answered   ", "dim"), _ANSWERED.get(found.answered, safe(found.answered))])
     if found.error:
@@ -400,6 +401,20 @@ def _value(label: str, value: Any, width: int) -> list[Line]:
             rows += [f"{key:<{longest}}  {first}", *(" " * (longest + 2) + other for other in others)]
         return _block(label, "\n".join(rows), width)
     return _block(label, value if isinstance(value, str) else _compact(value), width)
+
+
+def _without_error(outcome: Any) -> Any:
+    """An outcome without what says of what kind it is, and without its error, which has a line of its own."""
+    if raised.is_raise(outcome):
+        return None
+    if not isinstance(outcome, dict):
+        return outcome
+    generated = outcome.get(snapshot.TAG) == outcomes.GENERATOR
+    return {
+        name: value
+        for name, value in outcome.items()
+        if not raised.is_raise(value) and not (generated and name == snapshot.TAG)
+    }
 
 
 def _compact(value: Any) -> str:

@@ -203,7 +203,7 @@ class _Wire:
         status = after.status or 200
         self._recorded = next((part for part in parts if isinstance(part, dict) and "status" in part), {})
         line = _FIRST_LINE.search(_raw(parts))
-        body, size = _sized(body, _sizes(parts))
+        body, size = _sized(body)
         # A recorded answer without a length ended with its connection, and this one does too.
         add = not (before.status is not None and _unbounded(before))
         headers = after.headers
@@ -263,38 +263,21 @@ def _segments(parts: Iterable[Value]) -> Iterator[bytes]:
             yield from (segment for segment in raw if isinstance(segment, bytes))
 
 
-def _sizes(parts: Sequence[Value]) -> dict[tuple[str, str], int]:
-    """How many bytes the secrets in a recorded answer have, by name and the form in which they stand there."""
-    found: dict[tuple[str, str], int] = {}
-    for segment in _segments(parts):
-        for piece in placeholders.split(segment):
-            if isinstance(piece, Placeholder) and piece.stop is not None:
-                key = piece.name, piece.form
-                found[key] = max(found.get(key, 0), piece.stop)
-    return found
-
-
-def _sized(body: bytes, sizes: dict[tuple[str, str], int]) -> tuple[bytes, int]:
-    """A body whose placeholders say how many bytes they stand for, and how long it is with those."""
+def _sized(body: bytes) -> tuple[bytes, int]:
+    """A body whose placeholders say as how many bytes they count, and how long it is then: what stands there in the end
+    is known to the fork, which counts anew (`log.frames.refit`)."""
     if placeholders.MARK not in body:
         return body, len(body)
     made: list[bytes] = []
-    count = 0
+    size = 0
     for piece in placeholders.split(body):
-        if isinstance(piece, bytes):
+        if isinstance(piece, Placeholder):
+            made.append(Placeholder(piece.name, piece.form, 0, 1).text())
+            size += 1
+        else:
             made.append(placeholders.escaped(piece))
-            count += len(piece)
-            continue
-        size = sizes.get((piece.name, piece.form))
-        if size is None:
-            raise EditError(
-                Code.UNEDITABLE,
-                f"the answer must say how long it is, and the length of {piece.text().decode()} is not known here: "
-                "only secrets that were in the recorded answer can stand in this one",
-            )
-        made.append(Placeholder(piece.name, piece.form, 0, size).text())
-        count += size
-    return b"".join(made), count
+            size += len(piece)
+    return b"".join(made), size
 
 
 def _in_chunks(body: bytes, size: int, *, whole: bool) -> bytes:

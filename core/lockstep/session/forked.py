@@ -7,6 +7,7 @@ from typing import Any
 
 from lockstep.log import frames
 from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.log.placeholders import Placeholder
 from lockstep.session import lanes
 from lockstep.session.call import Piece
 from lockstep.session.effects import Handed, LiveCall, ServedCall, Within
@@ -253,8 +254,8 @@ def revealed(session: Any, pieces: Sequence[Piece]) -> Iterator[Piece]:
     """The pieces of an edited answer as its caller gets them: in the record's words, a placeholder is a secret."""
     secrets = session.secrets
     parts = [piece.value for piece in pieces if piece.status is None]
-    if any(map(frames.is_framed, parts)) and secrets.other(parts):
-        parts = frames.refit(parts, secrets.given)
+    if any(map(frames.is_framed, parts)):
+        parts = frames.refit(parts, lambda piece: secrets.given(Placeholder(piece.name, piece.form)))
     yield from (Piece(secrets.reveal(part)) for part in parts)
     yield from (Piece(secrets.reveal(piece.value), piece.status) for piece in pieces if piece.status is not None)
 

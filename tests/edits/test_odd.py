@@ -1,0 +1,179 @@
+"""Edits of what is not a plain answer: with secrets in it, in pieces, closed early, never come, seen by tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx
+import pytest
+import requests
+
+import lockstep
+from lockstep.errors import AddressError, EditError
+from lockstep.log.store import locate
+from lockstep.testing import Answer, Provider
+
+KEY = "sk-" + "lockstep" * 4
+
+
+def by_httpx(url: str) -> Any:
+    with httpx.Client(verify=False) as client:
+        return client.get(url).json()
+
+
+def by_requests(url: str) -> Any:
+    return requests.get(url).json()
+
+
+def by_aiohttp(url: str) -> Any:
+    async def fetch() -> Any:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return await answer.json()
+
+    return asyncio.run(fetch())
+
+
+@pytest.mark.parametrize("fetch", [by_httpx, by_requests, by_aiohttp])
+def test_a_secret_in_an_edited_answer_is_the_secret(editing: Any, web: Provider, fetch: Any) -> None:
+    recorded = editing.record(lambda: fetch(f"{web.url}/secret"))
+    assert recorded["api_key"].startswith(KEY)
+    shown = editing.shown()["body"]
+    assert shown["api_key"].startswith("lockstep-secret.")
+    assert editing.served(lambda: fetch(f"{web.url}/secret"), ("body.n", "seven")) == {**recorded, "n": "seven"}
+    again = {"key": shown["api_key"], "note": f"use {shown['api_key']}, now"}
+    key = recorded["api_key"]
+    assert editing.served(lambda: fetch(f"{web.url}/secret"), ("body", again)) == {
+        "key": key,
+        "note": f"use {key}, now",
+    }
+
+
+@pytest.mark.parametrize("fetch", [by_httpx, by_requests, by_aiohttp])
+def test_a_secret_in_a_packed_answer_is_the_secret(editing: Any, fetch: Any) -> None:
+    body = gzip.compress(json.dumps({"api_key": f"{KEY}0001", "n": 1}).encode())
+    answer = Answer(body=body, headers=(("content-type", "application/json"), ("content-encoding", "gzip")))
+    with Provider(lambda request: answer) as web:
+        recorded = editing.record(lambda: fetch(f"{web.url}/packed"))
+        assert editing.served(lambda: fetch(f"{web.url}/packed"), ("body.n", 2)) == {**recorded, "n": 2}
+
+
+@pytest.mark.parametrize("fetch", [by_httpx, by_requests, by_aiohttp])
+def test_a_secret_that_an_edit_brings_is_not_stored(editing: Any, web: Provider, fetch: Any) -> None:
+    editing.record(lambda: fetch(f"{web.url}/orders"))
+    given = editing.served(lambda: fetch(f"{web.url}/orders"), ("body.path", f"use {KEY}9876 now"))
+    assert given["path"] == f"use {KEY}9876 now"
+    store = Path(locate(None))
+    stored = b"".join(path.read_bytes() for path in store.parent.glob(f"{store.name}*") if path.is_file())
+    assert KEY.encode() not in stored
+
+
+def test_a_program_may_read_less_of_an_edited_answer(editing: Any, web: Provider) -> None:
+    async def first(client: Any) -> Any:
+        async with client.stream("GET", f"{web.url}/events?count=3") as answer:
+            return answer.status_code
+
+    async def ask() -> Any:
+        async with httpx.AsyncClient(verify=False) as client:
+            before = await first(client)
+            await asyncio.sleep(0)
+            return before
+
+    assert editing.record(lambda: asyncio.run(ask())) == 200
+    assert editing.served(lambda: asyncio.run(ask()), ("status", 206), ("body", "data: x\n\n")) == 206
+
+
+def test_an_answer_that_was_half_read_is_given_whole(editing: Any, web: Provider) -> None:
+    def ask(lines: int) -> list[str]:
+        seen = []
+        with httpx.Client(verify=False) as client, client.stream("GET", f"{web.url}/events?count=3&gap=0.02") as answer:
+            for line in answer.iter_lines():
+                seen.append(line)
+                if len(seen) == lines:
+                    break
+        return seen
+
+    editing.record(lambda: ask(1))
+    assert editing.served(lambda: ask(3), ("body", "a\n\nb\n")) == ["a", "", "b"]
+
+
+def test_a_request_that_is_still_being_sent_is_answered(editing: Any, web: Provider, tmp_path: Path) -> None:
+    file = tmp_path / "upload"
+    file.write_bytes(b"x" * 300_000)
+
+    def ask() -> Any:
+        async def send() -> Any:
+            async def body() -> Any:
+                for _ in range(3):
+                    yield b"y" * 50_000
+                    await asyncio.sleep(0)
+
+            async with aiohttp.ClientSession() as session, session.post(f"{web.url}/orders", data=body()) as answer:
+                return await answer.json()
+
+        return asyncio.run(send())
+
+    editing.record(ask)
+    assert editing.served(ask, ("body", {"ok": True})) == {"ok": True}
+
+
+def test_calls_of_concurrent_tasks_are_edited_one_by_one(editing: Any, web: Provider) -> None:
+    def ask() -> Any:
+        async def one(client: Any, path: str) -> Any:
+            answer = await client.get(f"{web.url}/{path}")
+            return answer.json()["path"]
+
+        async def all_of_them() -> Any:
+            async with httpx.AsyncClient(verify=False) as client:
+                return await asyncio.gather(*(one(client, path) for path in ("a", "b", "c")))
+
+        return asyncio.run(all_of_them())
+
+    assert editing.record(ask) == ["/a", "/b", "/c"]
+    run = lockstep.fork(f"{editing.run}:3", ask, edits={"3:body.path": "/edited"}, tail="record")
+    assert (sorted(run.result)[-1], run.edited, run.live) == ("/edited", 1, 0)
+    assert lockstep.replay(run.address, ask).result == run.result
+
+
+def test_a_process_cannot_be_edited_yet(editing: Any) -> None:
+    import subprocess
+
+    def run() -> str:
+        return subprocess.run(["echo", "hello"], capture_output=True, text=True, check=True).stdout
+
+    editing.record(run)
+    with pytest.raises(EditError, match="LS213 what a process delivers cannot be edited"):
+        editing.pieces(("stdout", "bye"), at="1")
+
+
+def test_items_are_no_answer_of_a_plain_function(editing: Any) -> None:
+    @lockstep.tool
+    def order(id: int) -> Any:
+        return {"id": id} if id else None
+
+    items = {"$": "generator", "items": [1]}
+    editing.record(lambda: order(7))
+    with pytest.raises(EditError, match="LS213 this returned a value, so it is no generator"):
+        editing.pieces(("", items))
+    editing.record(lambda: order(0))  # as a generator that handed out nothing would
+    run = lockstep.fork(f"{editing.run}:1", lambda: order(0), edits={"1": items})
+    assert run.state == "diverged"
+    assert "LS110 order is no generator, and is given the items of one" in str(run.divergence)
+
+
+def test_edits_are_of_the_forked_run(editing: Any) -> None:
+    @lockstep.tool
+    def order() -> Any:
+        return {"id": 7}
+
+    editing.record(order)
+    with pytest.raises(AddressError, match=r"LS206 step 0 \(input\) is not the answer of a call"):
+        lockstep.fork(f"{editing.run}:1", order, edits={"0": 1})
+    with pytest.raises(AddressError, match="has no step 9"):
+        lockstep.fork(f"{editing.run}:1", order, edits={"9.1": 1})
+    with pytest.raises(EditError, match="LS212 1: there is no total: the outcome has id"):
+        lockstep.fork(f"{editing.run}:1", order, edits={"1:total": 1})
