@@ -5,7 +5,7 @@ It shares no code with Lockstep, msgpack included. SQLite and Zstandard are what
 
 import sqlite3
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -227,20 +227,50 @@ class Stream:
     events: list[list[Any]]
     bodies: list[Any]
     sealed: bool | None  # None: it has no seal, or there is no key
+    branch: int = 0
+    heads: list[bytes] = field(default_factory=list)  # after each event
+
+
+@dataclass
+class Branch:
+    id: int
+    name: str
+    parent: int
+    pos: int
+    seq: int
+    steps: int
+    head: bytes
+    flying: bytes
 
 
 def read(path: Path, key: bytes = b"") -> list[Stream]:
     """All streams of a tape, after checking every head and, with a key, every seal."""
+    return read_all(path, key)[1]
+
+
+def read_all(path: Path, key: bytes = b"") -> tuple[list[Branch], list[Stream]]:
+    """The same, with the branches, of which it checks that each begins from what it shares."""
     connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     assert connection.execute("PRAGMA application_id").fetchone() == (0x4C535470,)
     assert connection.execute("PRAGMA user_version").fetchone() == (1,)
     [(started, meta)] = connection.execute("SELECT started, meta FROM run").fetchall()
-    found = []
-    for number, process, base, state, events, faults, head in connection.execute(
-        "SELECT id, process, base, state, events, faults, head FROM stream ORDER BY id"
+    columns = "id, name, parent, pos, seq, steps, head, flying"
+    branches = [Branch(*row) for row in connection.execute(f"SELECT {columns} FROM branch ORDER BY id")]
+    found: list[Stream] = []
+    for number, branch, process, base, state, events, faults, head in connection.execute(
+        "SELECT id, branch, process, base, state, events, faults, head FROM stream ORDER BY id"
     ).fetchall():
-        assert base == hash_of(b"lockstep.base", encode((started, meta, process)))
+        own = next(one for one in branches if one.id == branch)
+        if own.parent:
+            above = next(one for one in branches if one.id == own.parent)
+            shared = main(found, above)
+            assert shared.heads[own.seq - above.seq - 1] == own.head
+            bound = encode((started, meta, process, own.name, own.pos, own.seq, own.head))
+            assert base == hash_of(b"lockstep.branch", bound)
+        else:
+            assert base == hash_of(b"lockstep.base", encode((started, meta, process)))
         stream = _stream(connection, number, process, base)
+        stream.branch = branch
         if state:
             assert (len(stream.events), stream.head) == (events, head)
         seal = connection.execute("SELECT key, events, mac FROM seal WHERE stream=?", (number,)).fetchone()
@@ -248,7 +278,40 @@ def read(path: Path, key: bytes = b"") -> list[Stream]:
             stream.sealed = _sealed(seal, key, base, state, faults, stream)
         found.append(stream)
     connection.close()
-    return found
+    return branches, found
+
+
+def main(streams: list[Stream], branch: Branch) -> Stream:
+    return [stream for stream in streams if stream.branch == branch.id and stream.process == "main"][-1]
+
+
+KIND, POS, OF = 0, 1, 6
+BEGIN, PART, END, OUTPUT = 3, 4, 5, 9
+
+
+def events_of(branches: list[Branch], streams: list[Stream], branch: Branch) -> list[tuple[int, list[Any]]]:
+    """The main stream of a branch as a reader sees it: numbers and events."""
+    own = [(branch.seq + number, event) for number, event in enumerate(main(streams, branch).events)]
+    if not branch.parent:
+        return own
+    above = next(one for one in branches if one.id == branch.parent)
+    shared = [
+        (seq, event)
+        for seq, event in events_of(branches, streams, above)
+        if seq < branch.seq and event[POS] <= branch.pos
+    ]
+    flying = {pos: begun for pos, _, _, begun in decode(branch.flying)} if branch.flying else {}
+    nested: set[int] = set()
+    kept = []
+    for seq, event in shared:
+        kind, of = event[KIND], event[OF]
+        if kind == BEGIN and (of in flying or of in nested):
+            nested.add(event[POS])
+        elif kind == OUTPUT and not flying.get(of, True):
+            pass
+        elif not (kind in (PART, END, OUTPUT) and of in nested):
+            kept.append((seq, event))
+    return kept + own
 
 
 def _stream(connection: sqlite3.Connection, number: int, process: str, base: bytes) -> Stream:
@@ -271,6 +334,7 @@ def _stream(connection: sqlite3.Connection, number: int, process: str, base: byt
             record = encode([len(stream.events), *event]) + (code(value) if packed else b"")
             stream.head = hash_of(b"lockstep.event", stream.head + record)
             stream.events.append(event)
+            stream.heads.append(stream.head)
             stream.bodies.append(value)
         assert stream.head == head
     return stream

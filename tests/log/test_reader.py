@@ -11,9 +11,11 @@ import log_values
 import msgspec
 import pytest
 import reader
+import test_branches
 
 from lockstep.log.canonical import encode_ordered
 from lockstep.log.exchange import export
+from lockstep.log.model import Event, Kind
 from lockstep.log.store import Store
 
 SECRET = b"0123456789abcdef" * 4
@@ -49,6 +51,26 @@ def test_it_reads_a_tape_as_lockstep_does(
             int(event.kind), event.pos, event.at, event.lane, event.what, event.name, event.of, event.tick, event.key,
         ]  # fmt: skip
         assert alike(body, event.body)
+
+
+def test_it_reads_branches_as_lockstep_does(store: Store, path: Path, tmp_path: Path) -> None:
+    log_runs.write(store, "refund", test_branches.LAPPING)
+    answers = [
+        Event(Kind.END, 16, 20, "main/t.2", "ok", of=6), Event(Kind.END, 17, 21, "main/t.1", "ok", of=5, body="anew"),
+    ]  # fmt: skip
+    test_branches.fork(store, "refund", "try-2", "main", 14, answers)
+    test_branches.fork(store, "refund", "try-3", "try-2", 16, test_branches.call(18))
+    tape = tmp_path / "refund.tape"
+    export(str(path), "refund", str(tape))
+    branches, streams = reader.read_all(tape)
+    assert [branch.name for branch in branches] == ["main", "try-2", "try-3"]
+    for branch in branches:
+        ours = store.run("refund", branch.name)
+        told = [
+            (seq, [int(event.kind), event.pos, event.at, event.lane, event.what, event.name, event.of])
+            for seq, event in ours.heads(ours.main)
+        ]
+        assert [(seq, fields[:7]) for seq, fields in reader.events_of(branches, streams, branch)] == told
 
 
 def alike(theirs: Any, value: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.log import canonical, chain, columns, merkle, seal
+from lockstep.log import canonical, chain, columns, cut, merkle, seal
 from lockstep.log.model import Event, Kind
 from lockstep.log.pack import Packer, encode_plain
 from lockstep.log.unpack import Coder, Expander
@@ -108,6 +108,23 @@ def test_a_seal_is_made_of_a_key_and_the_end_of_a_chain() -> None:
     made = seal.make(key, base, told["state"], told["events"], told["faults"], head)
     assert (made.key, made.mac.hex()) == (told["id"], told["mac"])
     assert seal.holds(made, key, base, told["state"], told["faults"], head)
+
+
+def test_a_branch_begins_from_what_it_shares() -> None:
+    told, whole = json.loads(block("branch")), json.loads(block("chain"))
+    events = [
+        (seq, Event(Kind[each["kind"]], each["pos"], each["at"], each["lane"], each["what"], each["name"], each["of"]))
+        for seq, each in enumerate(whole["events"])
+    ]
+    [made] = cut.cuts(events, [told["pos"]])
+    assert (made.seq, made.steps, cut.pack(made.flying).hex()) == (told["seq"], told["steps"], told["flying"])
+    assert cut.unpack(bytes.fromhex(told["flying"])) == made.flying
+    head = bytes.fromhex(told["head"])
+    assert head.hex() == whole["events"][told["seq"] - 1]["head"]
+    base = chain.branch_base(
+        whole["started"], bytes.fromhex(whole["meta"]), whole["process"], told["name"], told["pos"], told["seq"], head
+    )
+    assert base.hex() == told["base"]
 
 
 def test_a_run_has_its_digest() -> None:
