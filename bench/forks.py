@@ -98,7 +98,9 @@ def measure(kind: str, seeds: range, directory: Path, *, limit: float = LIMIT, w
                 shutil.rmtree(directory / f"{kind}-{seed}")
             for verdict in found:
                 if words and (verdict.outcome != "same" or verdict.live):
-                    print(f"{kind} {seed} {verdict.outcome}, {verdict.live} live: {verdict.detail[-words:]}", flush=True)
+                    print(
+                        f"{kind} {seed} {verdict.outcome}, {verdict.live} live: {verdict.detail[-words:]}", flush=True
+                    )
             return found
 
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.conformance import CAPABILITIES, Report, outside, run_adapter
+from lockstep.conformance import CAPABILITIES, Report, outside, plain_command, run, run_adapter
 from lockstep.conformance.scenario import Call, Says, Scenario, Tool
 from lockstep.conformance.stage import gives
 from lockstep.conformance.world import World, heard
@@ -33,6 +33,14 @@ def report() -> Report:
 def test_plain_python_passes_all_of_it_sync_and_async(report: Report) -> None:
     assert report.failures == {}
     assert report.modes == ("sync", "async")
+    assert report.passed
+
+
+def test_programs_under_record_pass_too() -> None:
+    """What differs from agents in process; all of it is tried by the command in the guide."""
+    tried = ["records_steps", "changed_call_diverges", "output_diverges", "refused_side_effects"]
+    report = run(plain_command.subject, reference="lockstep.conformance.plain_command:subject", only=tried)
+    assert report.failures == {}
     assert report.passed
 
 

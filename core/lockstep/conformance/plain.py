@@ -28,7 +28,7 @@ class Plain:
 
     def run(self, work: Work) -> Done:
         pieces: list[str] = []
-        return _done(lambda: self.call(self.target(work, pieces)), pieces)
+        return done(lambda: self.call(self.target(work, pieces)), pieces)
 
     def record(self, work: Work) -> Done:
         pieces: list[str] = []
@@ -41,9 +41,9 @@ class Plain:
             sessions.append(current.session)
             return self.call(target)
 
-        done = _done(recorded, pieces)
+        found = done(recorded, pieces)
         session = sessions[0]
-        return _with(done, run=session.run, faults=tuple(session.faults))
+        return _with(found, run=session.run, faults=tuple(session.faults))
 
     def replay(self, work: Work, run: str) -> Done:
         pieces: list[str] = []
@@ -80,7 +80,8 @@ class Plain:
         return asyncio.run(found) if isinstance(found, Coroutine) else found
 
 
-def _done(function: Callable[[], Any], pieces: list[str]) -> Done:
+def done(function: Callable[[], Any], pieces: list[str]) -> Done:
+    """What a call of an agent came to."""
     try:
         outputs = function()
     except Exception as error:
