@@ -490,3 +490,39 @@ def test_a_run_is_scrubbed_with_its_branches(store: Store, path: Path) -> None:
     second, third = (store.run(done.scrubbed, name) for name in ("try-2", "try-3"))
     told = [reader.body(reader.streams[0].id, seq) for reader, seq in ((second, 13), (third, 16))]
     assert [str(text).count("scrubbed-email-1") for text in told] == [1, 1]
+
+
+def test_processes_of_a_branch_stand_where_their_lanes_began(store: Store) -> None:
+    """Their clocks are those of another day than the clock of what the branch shares."""
+    run = store.create_run("family", {}).name
+    told: list[tuple[str, str, list[Event]]] = [
+        ("main", "main", [
+            Event(Kind.START, 1, 0, "main", body={"clock": 10**15}),
+            Event(Kind.STEP, 2, 100, "main", name="shared"),
+            Event(Kind.STEP, 3, 200, "main", name="not shared"),
+        ]),
+        ("try", "main", [
+            Event(Kind.FORK, 3, 150, "main", body={}),
+            Event(Kind.LANE, 4, 300, "main", "main", "main/child.1"),
+            Event(Kind.STEP, 5, 310, "main", name="before the child's"),
+            Event(Kind.STEP, 6, 900, "main", name="last"),
+        ]),
+        ("try", "main/child.1", [
+            Event(Kind.START, 1, 0, "main/child.1", body={"clock": 77_000}),
+            Event(Kind.STEP, 2, 20, "main/child.1", name="the child's"),
+        ]),
+        ("try", "main/child.1/child.1", [
+            Event(Kind.START, 1, 0, "main/child.1/child.1", body={"clock": 77_100}),
+            Event(Kind.STEP, 2, 20, "main/child.1/child.1", name="its child's"),
+        ]),
+    ]  # fmt: skip
+    for branch, process, events in told:
+        if branch == "try" and process == "main":
+            store.create_branch(run, "try", "main", 2)
+        appender = store.stream(run, process, branch=branch)
+        appender.append(events)
+        appender.close(None)
+    steps = Timeline(store.run(run, "try")).steps
+    assert [step.name for step in steps[1:-1]] == [
+        "shared", "before the child's", "the child's", "its child's", "last",
+    ]  # fmt: skip

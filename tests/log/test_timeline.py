@@ -179,3 +179,20 @@ def test_names_survive_quoting() -> None:
     for name in ("a/b", "50%", "a@b:c", "new\nline", "é", "%2F"):
         assert unquote(quote(name)) == name
         assert parse(f"run/{quote(name)}:1").step == 1
+
+
+def test_what_is_read_before_a_process_says_that_it_began_does_not_hide_its_beginning(store: Store) -> None:
+    """An adapter that looks at the environment while it is attached, say."""
+    run = store.create_run("family", {})
+    for process, clock in (("main", 1000), ("main/child.1", 1500)):
+        appender = store.stream(run, process)
+        appender.append([
+            Event(Kind.LANE, 1, 0, "", process, process),
+            Event(Kind.READS, 2, 1, process, "environ", body={"PATH": "/bin"}),
+            Event(Kind.START, 3, 2, process, body={"clock": clock, "argv": ["a.py"]}),
+            Event(Kind.STEP, 4, 200, process, name=process, body=None),
+        ])  # fmt: skip
+        appender.close(None)
+    timeline = Timeline(store.run("family"))
+    assert [(step.number, step.name) for step in timeline.steps[1:3]] == [(1, "main"), (2, "main/child.1")]
+    assert timeline.input() == {"clock": 1000, "argv": ["a.py"]}

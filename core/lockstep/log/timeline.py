@@ -24,6 +24,9 @@ from lockstep.log.together import merged
 
 __all__ = ["END", "INPUT", "ROOT", "STEP", "Effect", "Place", "Step", "Timeline", "resolve"]
 
+# A process begins with START, or with the lane that START is in, and what was read while the taps were put on.
+BEFORE_START = (Kind.LANE, Kind.READS)
+
 INPUT = "input"
 END = "end"
 STEP = "step"
@@ -322,8 +325,7 @@ def _assemble(
     before = -1
     for seq, event in events:
         kind = event.kind
-        if not opened and kind is not Kind.LANE:
-            # A process begins with START, or with the lane that START is in.
+        if not opened and kind not in BEFORE_START:
             opened = True
             started = kind is Kind.START
             yield Step(0, INPUT, "", event.lane, seq if started else -1, event.at if started else 0, (), stream)

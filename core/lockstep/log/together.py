@@ -86,6 +86,6 @@ def _clock(reader: RunReader, stream: StreamInfo) -> int:
             body = reader.body(stream.id, seq)
             clock = body.get("clock") if isinstance(body, dict) else None
             return clock if isinstance(clock, int) else 0
-        if event.kind is not Kind.LANE:
+        if event.kind not in (Kind.LANE, Kind.READS):  # what was read while the taps were put on
             return 0
     return 0
