@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
+import select
 import subprocess
 import threading
 import urllib.request
@@ -282,7 +284,15 @@ def in_a_thread(url: str) -> list[Any]:
     return [first, *found, get(url, "/2")]
 
 
-PROCESSES = [finished_later, half_read, never_waited_for, in_a_loop, in_a_thread]
+def selected(url: str) -> list[Any]:
+    with subprocess.Popen("sleep 0.02; date +%N", shell=True, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        first = get(url, "/1")
+        ready, _, _ = select.select([process.stdout], [], [])
+        return [first, len(ready), os.read(ready[0].fileno(), 100), process.wait(), get(url, "/2")]
+
+
+PROCESSES = [finished_later, selected, half_read, never_waited_for, in_a_loop, in_a_thread]
 
 
 @pytest.mark.parametrize("program", PROCESSES)

@@ -266,15 +266,18 @@ async def close_pool(session: Any, original: Any, pool: Any) -> None:
         return
     await original(pool)  # nothing is open in a replay, unless the client was made and used before it
     slot = session.cause(lane, "close", number)
-    if slot is None:
-        return
-    if slot.tick < 0:
-        session.wait(slot)
-        return
     # Here, since asyncio costs 60 ms to import and sync programs never need it.
     from lockstep.session import suspend
 
-    await suspend.until(session.open("http"), slot, False, ticks)
+    if slot is None:
+        if session.resumes:
+            # It was being closed at the cut: the program goes on past it.
+            await suspend.until_live(session.open("http"), ticks)
+            session.cause(lane, "close", number, ticks.count)
+    elif slot.tick < 0:
+        session.wait(slot)
+    else:
+        await suspend.until(session.open("http"), slot, False, ticks)
 
 
 class NoNetwork:

@@ -305,7 +305,8 @@ class Served(Process):
     def nothing(self, what: str) -> NoReturn:
         """The record has nothing more of this for the running strand."""
         session, lane = self.session, lanes.lane()
-        if not session.recording and (session.interrupted or lane.strand is not session.root):
+        live = session.recording or session.goes_live()
+        if not live and (session.interrupted or lane.strand is not session.root):
             session.never(lane, what)
         session.diverge(Code.PAST_END, f"the recorded program did not take this ({what})", call=self.call)
         raise AssertionError("unreachable")

@@ -57,24 +57,25 @@ def _answer(wait: Any, keep: Any, give: Any) -> Any:
     session: Any = current.session
     lane = lanes.lane()
     number = lane.ordinal(_WHAT)
-    if session.recording:
-        try:
-            found = wait()
-        except BaseException as error:
-            session.cause(lane, _WHAT, number, body=exceptions.encode(error))
-            raise
-        session.cause(lane, _WHAT, number, body=keep(found))
-        return found
-    if session.stopped:
-        session.raise_latched()
-    slot = session.cause(lane, _WHAT, number)
-    if slot is None:
-        session.never(lane, "select")
-    session.wait(slot)
-    body = session.tape.body(slot.seq)
-    if isinstance(body, dict):
-        raise exceptions.revive(body)
-    return give(body)
+    if not session.recording:
+        if session.stopped:
+            session.raise_latched()
+        slot = session.cause(lane, _WHAT, number)
+        if slot is not None:
+            session.wait(slot)
+            body = session.tape.body(slot.seq)
+            if isinstance(body, dict):
+                raise exceptions.revive(body)
+            return give(body)
+        if not session.goes_live():
+            session.never(lane, "select")
+    try:
+        found = wait()
+    except BaseException as error:
+        session.cause(lane, _WHAT, number, body=exceptions.encode(error))
+        raise
+    session.cause(lane, _WHAT, number, body=keep(found))
+    return found
 
 
 def selecting(_: object, rlist: Any, wlist: Any, xlist: Any, timeout: Any = None, /) -> Any:
