@@ -73,6 +73,16 @@ def test_the_installed_command_explains_a_code(installed: Path, tmp_path: Path):
     assert told.startswith("LS210  Not covered.")
 
 
+def test_plain_python_is_an_installed_adapter_that_passes(installed: Path, tmp_path: Path):
+    """Found by its entry point, and tested without pytest, a framework or an SDK."""
+    options = {"cwd": tmp_path, "env": clean_environment(tmp_path)}
+    (row,) = json.loads(run(installed / "lockstep", "adapters", "--json", **options).stdout)
+    assert (row["name"], row["source"], row["verdict"]) == ("python", "lockstep-replay 0.1.0", "tested")
+    capability = "replays_identical_offline"
+    tried = run(installed / "lockstep", "conformance", "python", "--only", capability, "--json", **options)
+    assert json.loads(tried.stdout)["capabilities"] == {capability: "passed"}
+
+
 def test_it_asks_for_the_named_dependencies_only(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         metadata = HeaderParser().parsestr(archive.read("lockstep_replay-0.1.0.dist-info/METADATA").decode())

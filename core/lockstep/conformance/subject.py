@@ -13,7 +13,10 @@ from lockstep.log.model import Value
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """One way of the framework to run an agent; everything is tried in each. `asynchronous`: on an event loop."""
+    """One way of the framework to run an agent; everything is tried in each.
+
+    asynchronous  whether the agent runs on an event loop; where all of them do, whether its tools are coroutines
+    """
 
     name: str
     asynchronous: bool
