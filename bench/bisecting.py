@@ -43,7 +43,7 @@ def bisects(bench: Bench) -> Iterator[Row]:
     world = _World()
     found: dict[tuple[str, str], list[float]] = {}
     with Provider(world.answer) as provider:
-        command = [WORKLOADS / "planted.py", f"{provider.url}/v1/chat/completions", STEPS]
+        command = [WORKLOADS / "planted.py", "model", f"{provider.url}/v1/chat/completions", STEPS]
         for turn in range(bench.sizes.bisects):
             for name, search in turned(_SEARCHES, turn):
                 for place in PLACES:

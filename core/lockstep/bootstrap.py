@@ -35,6 +35,10 @@ def start(boot: str) -> None:
     if settings.mode not in ("record", "replay", "fork"):
         return
     _settings, inherit.here = settings, ours
+    if ours.get("LOCKSTEP_NURSERY"):
+        from lockstep.launch import nursery
+
+        nursery.wait(settings)
     lane = settings.lane
     server = _server()
     if server:

@@ -215,6 +215,44 @@ def test_an_interrupted_search_goes_on_where_it_was(bisect, record, tmp_path: Pa
     assert found["tried"][0]["found"] and not found["tried"][-1]["found"]
 
 
+def test_the_probes_of_a_command_come_from_one_start_of_its_interpreter(bisect, record, tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text(AGENT.replace('file.write("x")', 'file.write(f"{os.getppid()}:{os.getpid()} ")'))
+    record(8, 5, program="told.py")
+    found = told(bisect("refund", "--json"))
+    assert found["verdict"] == "culprit"
+    calls = {tuple(call.split(":")) for call in (tmp_path / "made").read_text().split()}
+    assert len({parent for parent, _ in calls}) == 1
+    assert len(calls) == sum(probe["live"] > 0 for probe in found["tried"])
+
+
+def test_a_command_that_is_no_python_program_by_itself_is_started_for_each_probe(
+    bisect, record, lockstep, tmp_path: Path
+) -> None:
+    (tmp_path / "run.sh").write_text(f"echo started >> starts\n{PYTHON} agent.py 4\n")
+    lockstep("record", "--run", "refund", "--", "sh", "run.sh", env={"MADE": str(tmp_path / "made"), "PLANTED": "2"})
+    (tmp_path / "starts").unlink()
+    found = told(bisect("refund", "--json"))
+    assert (found["verdict"], found["effect"]) == ("culprit", "2.1")
+    assert (tmp_path / "starts").read_text().count("started") == found["probes"]
+
+
+def test_another_command_than_the_recorded_one_is_searched(bisect, record, tmp_path: Path) -> None:
+    record(8, 5)
+    (tmp_path / "other.py").write_text(AGENT.replace("pass  # change", "owed = min(owed, 900)"))
+    found = told(bisect("refund", "--json", "--", PYTHON, "other.py", "8"))
+    assert (found["verdict"], found["tried"][-1]["at"]) == ("not-reproducible", "8")
+
+
+def test_where_the_program_is_not_the_recorded_one_every_probe_is_skipped(bisect, record, tmp_path: Path) -> None:
+    record(4, 2)
+    (tmp_path / "other.py").write_text(AGENT.replace('known, owed = "", 0', 'known, owed = "else", 0'))
+    found = told(bisect("refund", "--json", "--", PYTHON, "other.py", "4"))
+    assert found["verdict"] == "ambiguous"
+    assert {probe["why"].partition(":")[0] for probe in found["tried"] if probe["at"] != "0"} == {
+        "its served part diverged"
+    }
+
+
 # With a run that went right.
 
 

@@ -1,11 +1,12 @@
 """The quick ways into commands know the same options as the whole command line."""
 
 import inspect
+from importlib import import_module
 
 import pytest
 import typer
 
-from lockstep.cli import quick, replaying
+from lockstep.cli import quick
 from lockstep.cli.app import app
 from lockstep.cli.recording import record
 
@@ -99,13 +100,23 @@ def test_it_reads_a_plain_replay_and_verify() -> None:
         ["replay", "refund", "--json=yes"],
         ["verify", "refund", "--times", "1.5"],
         ["verify", "refund", "--times", "²"],
+        ["bisect", "log", "refund"],
+        ["bisect", "refund", "--tail", "sometimes"],
+        ["bisect", "refund", "--live"],
     ],
 )
 def test_other_replays_are_left_to_the_whole_command_line(words: list[str]) -> None:
     assert quick.again(words) is None
 
 
-@pytest.mark.parametrize("verb", ["replay", "verify"])
+def test_it_reads_a_plain_bisect() -> None:
+    found = quick.again(["bisect", "refund", "--live", "look", "--bad=./wrong.sh", "--live=pay", "--tail", "reuse"])
+    assert found is not None
+    assert (found[0], found[1]["run"], found[1]["live"]) == ("bisect", "refund", ("look", "pay"))
+    assert (found[1]["bad"], found[1]["tail"], found[1]["again"]) == ("./wrong.sh", "reuse", False)
+
+
+@pytest.mark.parametrize("verb", quick.AGAIN)
 def test_options_of_replays_and_their_defaults_are_those_of_the_command(verb: str) -> None:
     command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
@@ -114,6 +125,7 @@ def test_options_of_replays_and_their_defaults_are_those_of_the_command(verb: st
     found = quick.again([verb, "refund"])
     assert found is not None
     assert {name: value for name, value in found[1].items() if name not in ("run", "command", "debug")} == {
-        parameter.name: parameter.default for parameter in options
+        parameter.name: parameter.default if not parameter.multiple else () for parameter in options
     }
-    assert found[1].keys() == inspect.signature(getattr(replaying, verb)).parameters.keys()
+    home = import_module(f"lockstep.cli.{quick.HOMES[verb]}")
+    assert found[1].keys() == inspect.signature(getattr(home, verb)).parameters.keys()

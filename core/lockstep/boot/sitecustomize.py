@@ -34,7 +34,7 @@ def _foreign() -> None:
             hello.write(f"{os.getpid()}\tforeign\t{lane}\t{sys.executable}\n")
     except OSError:
         return  # the supervisor has ended: nobody is left to tell
-    if os.environ.get("LOCKSTEP_MODE") == "replay" and not os.environ.get("LOCKSTEP_FOREIGN"):
+    if os.environ.get("LOCKSTEP_MODE") in ("replay", "fork") and not os.environ.get("LOCKSTEP_FOREIGN"):
         os._exit(2)
 
 

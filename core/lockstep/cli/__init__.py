@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 
 def main() -> None:
@@ -17,10 +18,8 @@ def main() -> None:
         return
     again = quick.again(sys.argv[1:])
     if again is not None:
-        from lockstep.cli import replaying
-
         verb, asked = again
-        getattr(replaying, verb)(**asked)
+        getattr(import_module(f"lockstep.cli.{quick.HOMES[verb]}"), verb)(**asked)
         return
     from lockstep.cli.app import run
 

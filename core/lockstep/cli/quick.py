@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 # Options of `record` by name: whether a value follows, and the argument's name.
 RECORD = {"--store": (True, "store"), "--run": (True, "run"), "--json": (False, "as_json")}
-# The same for `replay` and `verify`.
+# The same for commands that run a program again.
 _EITHER = {
     "--store": (True, "store"),
     "--json": (False, "as_json"),
@@ -19,10 +19,28 @@ _EITHER = {
     "--isolate": (False, "isolate"),
 }
 AGAIN = {
+    "bisect": {
+        **_EITHER,
+        "--bad": (True, "bad"),
+        "--good": (True, "good"),
+        "--live": (True, "live"),
+        "--tail": (True, "tail"),
+        "--again": (False, "again"),
+    },
     "replay": {**_EITHER, "--speed": (True, "speed")},
     "verify": {**_EITHER, "--times": (True, "times"), "--authentic": (False, "authentic")},
 }
+HOMES = {"replay": "replaying", "verify": "replaying", "bisect": "bisecting"}  # modules of `lockstep.cli`
 _DEFAULTS: dict[str, dict[str, object]] = {
+    "bisect": {
+        "bad": "",
+        "good": "",
+        "live": (),
+        "tail": "",
+        "again": False,
+        "trust": False,
+        "isolate": False,
+    },
     "replay": {"speed": 0.0, "trust": False, "isolate": False},
     "verify": {"times": 1, "authentic": False, "trust": False, "isolate": False},
 }
@@ -63,8 +81,8 @@ def record(words: Sequence[str]) -> dict[str, str | bool | list[str]] | None:
 
 
 def again(words: Sequence[str]) -> tuple[str, dict[str, object]] | None:
-    """Which of `cli.replaying`'s functions is asked for, and its arguments, for a plain
-    `[--debug] replay|verify RUN [options] [-- CMD...]`, else None."""
+    """Which of the functions of `cli.replaying` and `cli.bisecting` is asked for, and its arguments, for a plain
+    `[--debug] replay|verify|bisect RUN [options] [-- CMD...]`, else None."""
     rest = list(words)
     debug = rest[:1] == ["--debug"]
     if debug:
@@ -85,16 +103,22 @@ def again(words: Sequence[str]) -> tuple[str, dict[str, object]] | None:
         valued, argument = AGAIN[verb].get(name, (None, ""))
         if valued is None or (given and not valued) or (valued and not given and not rest):
             return None
-        found[argument] = _value(argument, value if given else rest.pop(0)) if valued else True
-        if found[argument] is None:
+        told = _value(argument, value if given else rest.pop(0)) if valued else True
+        if told is None:
             return None
+        before = found.get(argument)
+        found[argument] = (*before, told) if isinstance(before, tuple) else told
+    if verb == "bisect" and found.get("run") == "log":
+        return None  # another command
     return (verb, found) if "run" in found else None
 
 
 def _value(argument: str, text: str) -> str | float | int | None:
     """An option's value; None where typer has to say what is wrong with it."""
     digits = text.replace(".", "", 1) if argument == "speed" else text
-    if argument == "store":
+    if argument == "tail":
+        return text if text in ("live", "reuse", "record") else None
+    if argument in ("store", "bad", "good", "live"):
         return text
     if not (digits.isascii() and digits.isdigit()):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
 from lockstep.debugger.replay import directory, recipe, revealed, untrusted
 from lockstep.errors import Code, Difference, TargetError
-from lockstep.launch.outcome import coverage
+from lockstep.launch.outcome import Outcome, coverage
 from lockstep.log.address import called
 from lockstep.log.model import Value
 from lockstep.log.store import Store, open_store
@@ -86,6 +86,7 @@ def fork(
     trust: bool = False,
     isolate: bool = False,
     debug: bool = False,
+    start: Callable[..., Outcome] = launch.run,
 ) -> Forked:
     """Forks a run that was recorded from a command, in a process of its own.
 
@@ -94,6 +95,7 @@ def fork(
     live     patterns of calls that may run for real, whatever they do
     tail     what becomes of calls past the cut, see `session.policy.Policy`
     branch   the new branch's name; if it exists, `name-2`. "fork" by default
+    start    what starts the command: `launch.run`, or a `launch.nursery` in its place
 
     Raises StoreError, AddressError (LS205, LS206), LS302 where trust is needed, and TargetError (LS401 to LS405).
     """
@@ -111,7 +113,7 @@ def fork(
             raise untrusted(reader.info.name, reader.info.origin, words)
         plan = begin(opened, reader.info.name, made)
     with directory("" if command else told.cwd):
-        outcome = launch.run(
+        outcome = start(
             tuple(command) or revealed(store, reader.meta, told.command), "fork", store, reader.info.name,
             branch=plan.parent, plan=encode(plan), hash_seed=told.hash_seed or None,
             images=told.image, foreign=told.foreign, stdout=stdout, stderr=stderr, isolate=isolate, debug=debug,

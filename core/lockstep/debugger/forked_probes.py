@@ -1,19 +1,23 @@
-"""Probes of a run that was recorded from a command: each is one fork, and so one start of an interpreter."""
+"""Probes of a run that was recorded from a command: each is one fork, all from one start of an interpreter."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from lockstep import launch
 from lockstep.debugger import probes
 from lockstep.debugger.bisect import Runner
 from lockstep.debugger.cuts import Cut
-from lockstep.debugger.fork import fork, given
+from lockstep.debugger.fork import Forked, fork, given
 from lockstep.debugger.probes import Made
 from lockstep.debugger.replay import recipe
+from lockstep.debugger.view import DIVERGED
 from lockstep.errors import Code, TargetError
+from lockstep.launch.nursery import Nursery
+from lockstep.launch.outcome import Outcome
 from lockstep.log.model import Value
-from lockstep.log.store import RunReader
+from lockstep.log.store import RunReader, open_store
 from lockstep.session.policy import Tail
 
 
@@ -30,18 +34,30 @@ def ran(reader: RunReader, run: str, command: Sequence[str]) -> Value:
 
 def runner(
     store: str, run: str, command: Sequence[str], *, live: Sequence[str], tail: Tail, trust: bool, isolate: bool,
-    output: int | None, debug: bool,
+    output: int | None, debug: bool, nursery: Nursery,
 ) -> Runner:  # fmt: skip
-    """Makes probes of that run, an address without a step. `output`: file descriptor for what they print, None leaves
-    ours."""
+    """Makes probes of that run, an address without a step.
+
+    output   file descriptor for what they print, None leaves ours
+    nursery  starts the interpreter once for all of them
+    """
 
     def probe(cut: Cut, branch: str) -> Made:
-        done = fork(
-            store, f"{run}:{cut.at}", command, edits=given(cut.edits), live=live, tail=tail, branch=branch,
-            stdout=output, stderr=output, trust=trust, isolate=isolate, debug=debug,
-        )  # fmt: skip
-        if done.asked:
-            raise KeyboardInterrupt  # ended from outside: it says nothing about the run, and no other is to follow
+        def forked(start: Callable[..., Outcome]) -> Forked:
+            done = fork(
+                store, f"{run}:{cut.at}", command, edits=given(cut.edits), live=live, tail=tail, branch=branch,
+                stdout=output, stderr=output, trust=trust, isolate=isolate, debug=debug, start=start,
+            )  # fmt: skip
+            if done.asked:
+                raise KeyboardInterrupt  # ended from outside: it says nothing about the run, and no other is to follow
+            return done
+
+        # Of another command nobody knows yet whether it loads us: that is for the one which is started by itself.
+        done = forked(nursery.run if not command else launch.run)
+        if done.state == DIVERGED and not command:
+            with open_store(store) as opened:
+                opened.delete_branch(done.run, done.branch)
+            done = forked(launch.run)
         difference = done.difference
         told = "" if difference is None else f"{difference.code} {difference.reason}"
         return Made(done.branch, done.live, done.refused, told, done.seconds)

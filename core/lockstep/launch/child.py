@@ -28,6 +28,7 @@ def environment(
     images: int = 0,
     foreign: bool = False,
     debug: bool = False,
+    nursery: str = "",
 ) -> dict[str, str]:
     """The environment of the command.
 
@@ -37,6 +38,7 @@ def environment(
                hide that the program depends on it
     images     replay: how many programs the recorded process was before the one that was recorded
     foreign    replay: whether the recording was started through an interpreter without lockstep
+    nursery    it is to be one, see `launch.nursery`: the pipes by which it is told
     """
     here = os.environ
     if hash_seed is None:
@@ -58,6 +60,8 @@ def environment(
         "LOCKSTEP_DEBUG": "1" if debug else "",
         BARE: "",
     }
+    if nursery:
+        values["LOCKSTEP_NURSERY"] = nursery
     # The key of the seals is for us and for our like in children, not for the program to see.
     keys = {name: here[name] for name in (place.KEY, place.KEY_FILE) if name in here}
     return Ours(BOOT, values | keys).dress({name: value for name, value in here.items() if name not in keys})

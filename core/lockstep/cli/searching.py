@@ -1,0 +1,91 @@
+"""What `lockstep bisect` does once its probes' interpreter has been started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from lockstep.cli import failures, terminal
+from lockstep.debugger import bisect as bisects
+from lockstep.debugger import forked_probes, predicate, probes, render_bisect, render_preview
+from lockstep.debugger.bisect import Inquiry, Wanted
+from lockstep.debugger.verdict import CULPRIT, Probe, Verdict
+from lockstep.launch.nursery import Nursery
+from lockstep.log.store import Store
+from lockstep.log.timeline import Place, resolve
+from lockstep.session import rules
+from lockstep.session.policy import TAILS, Policy
+
+
+def bisect(
+    store: Store, run: str, place: Place, command: Sequence[str], *, bad: str, good: str, live: Sequence[str],
+    tail: str, again: bool, trust: bool, isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
+) -> int:  # fmt: skip
+    """Finds the answer that makes the run bad and says so. Returns the exit status."""
+    reader = place.timeline.reader
+    policy = Policy(tuple(live), next(one for one in TAILS if one == tail), rules.here().effects)
+    ran = forked_probes.ran(reader, run, command)
+    found = bisects.begin(store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again)
+    if isinstance(found, Inquiry):
+        runner = forked_probes.runner(
+            store.path, found.run, command, live=live, tail=policy.tail, trust=trust, isolate=isolate, output=output,
+            debug=debug, nursery=nursery,
+        )  # fmt: skip
+        found = _search(found, runner, quiet=as_json)
+    if as_json:
+        terminal.emit(found)
+    else:
+        for line in render_bisect.verdict(found):
+            terminal.say(line)
+    return failures.OK if found.verdict == CULPRIT else failures.NO
+
+
+def _predicate(bad: str, store: str, as_json: bool) -> bisects.Bad:
+    if not bad:
+        return bisects.default
+    asked = predicate.command(bad, store, stdout=2 if as_json else None)
+    return lambda recorded: asked
+
+
+def _search(inquiry: Inquiry, runner: bisects.Runner, *, quiet: bool) -> Verdict:
+    lines = render_preview.preview(inquiry.tail)
+    if inquiry.swaps:
+        first = inquiry.swaps[0]
+        lines += render_bisect.parting(f"{inquiry.run}:{first.at}", first.name, first.changes)
+    for line in () if quiet else lines:
+        terminal.say(line)
+    shown = not quiet and terminal.coloured(sys.stderr)
+    try:
+        return bisects.run(inquiry, runner, _tell if shown else None)
+    except KeyboardInterrupt:
+        if shown:
+            sys.stderr.write("\n")
+        terminal.say("lockstep: the probes made so far are kept: the same command goes on from there")
+        raise
+    finally:
+        if shown:
+            sys.stderr.write(_ANEW)
+
+
+_ANEW = "\r\x1b[K"  # the line is written once more
+
+
+def _tell(wanted: Wanted, tried: Sequence[Probe]) -> None:
+    sys.stderr.write(_ANEW)
+    terminal.say(render_bisect.probing(wanted, tried), end="")
+    sys.stderr.flush()
+
+
+def log(store: Store, run: str, *, bad: str, as_json: bool) -> None:
+    """Lists the probes that are kept, and what the predicate says of each."""
+    place = resolve(store, run)
+    said = _predicate(bad, store.path, as_json)(bisects.recording(place, store.path))
+    reader = place.timeline.reader
+    found = [probes.kept(store, reader, place.address.path, one, said) for one in probes.listed(reader)]
+    if as_json:
+        terminal.emit(found)
+    elif found:
+        heads = (("", "left"), ("PROBE", "left"), ("FROM", "left"), ("WHY", "left"))
+        terminal.table(heads, render_bisect.kept(found), flexible=3)
+    else:
+        terminal.say(f"  no probes of {run} are kept: lockstep bisect {run}", to=sys.stdout)
