@@ -8,7 +8,7 @@ from lockstep.debugger import edits as editing
 from lockstep.debugger.edits import Edit as Asked
 from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log.address import Address
-from lockstep.log.model import Kind, Value
+from lockstep.log.model import Event, Kind, Value
 from lockstep.log.roll import LAUNCH
 from lockstep.log.timeline import END, Effect, Place, Timeline
 from lockstep.session.policy import Policy
@@ -116,21 +116,24 @@ def _alone(timeline: Timeline, upto: int) -> None:
     others = [stream for stream in reader.streams if stream.process not in (first.process, LAUNCH)]
     if not others:
         return
-    when = _clock(reader.body(first.id, timeline.step(0).seq)) + max(
-        (event.at for _, event in reader.heads(first.id) if event.pos <= upto), default=0
-    )
-    begun = {event.name for _, event in reader.heads(first.id) if event.kind is Kind.LANE and event.pos <= upto}
+    heads = list(reader.heads(first.id))
+    when = _began(timeline, first.id, heads) + max((event.at for _, event in heads if event.pos <= upto), default=0)
+    begun = {event.name for _, event in heads if event.kind is Kind.LANE and event.pos <= upto}
     for stream in others:
-        heads = list(reader.heads(stream.id))
-        start = next((seq for seq, event in heads if event.kind is Kind.START), None)
-        if stream.process not in begun or start is None:
+        if stream.process not in begun:
             continue
-        if _clock(reader.body(stream.id, start)) + heads[-1][1].at > when:
+        its = list(reader.heads(stream.id))
+        if its and _began(timeline, stream.id, its) + its[-1][1].at > when:
             raise TargetError(
                 Code.BAD_TARGET, f"process {stream.process} was at work there: fork before it began, or after its end"
             )
 
 
-def _clock(body: Value) -> int:
-    found = body.get("clock") if isinstance(body, dict) else None
-    return found if isinstance(found, int) else 0
+def _began(timeline: Timeline, stream: int, heads: Sequence[tuple[int, Event]]) -> int:
+    """When a process began, on the machine's steady clock in nanoseconds."""
+    for seq, event in heads:
+        if event.kind is Kind.START:
+            body = timeline.reader.body(stream, seq)
+            found = body.get("clock") if isinstance(body, dict) else None
+            return found if isinstance(found, int) else 0
+    return 0
