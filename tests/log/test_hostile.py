@@ -146,7 +146,7 @@ BRANCHES: dict[str, str] = {
     "as many calls in flight as fit": f"UPDATE branch SET flying=x'dc1000{'940100c3c2' * 0x1000}' WHERE name='one'",
     "more calls in flight than fit": f"UPDATE branch SET flying=x'dcffff{'940100c3c2' * 0xFFFF}' WHERE name='one'",
     "a name that opens a terminal's mouth": "UPDATE branch SET name=char(27) || ']0;owned' || char(7) WHERE name='one'",
-    "a chain of a hundred thousand": _DEEP.format(most=100_000)
+    "a chain of twenty thousand": _DEEP.format(most=20_000)
     + " INSERT INTO branch SELECT i, 1, 'n' || i, i-1, i, i, 0, x'', x'' FROM n",
     "a chain of nine hundred": _DEEP.format(most=900)
     + " INSERT INTO branch SELECT i, 1, 'n' || i, iif(i=10, 1, i-1), i, i, 0, x'', x'' FROM n",

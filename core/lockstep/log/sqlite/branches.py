@@ -70,10 +70,11 @@ def lines(ask: Ask, run: int, opened: Open) -> list[Line]:
     # One question for a run without other branches; of the others what is long is asked once for each.
     found: dict[int, Line] = {}
     for branch, name, parent, pos, seq, steps, stream, process, *told in ask(
-        "SELECT branch.id, name, parent, pos, seq, branch.steps, coalesce(stream.id, 0), coalesce(process, ''),"
+        "SELECT b.id, b.name, parent, pos, seq, b.steps, coalesce(stream.id, 0), coalesce(process, ''),"
         " coalesce(state, 0), coalesce(events, 0), coalesce(stream.steps, 0), coalesce(size, 0), coalesce(faults, 0)"
-        " FROM branch LEFT JOIN stream ON stream.branch=branch.id WHERE run=? ORDER BY stream.id",
-        (run,),
+        " FROM (SELECT * FROM branch WHERE run=? ORDER BY id LIMIT ?) AS b LEFT JOIN stream ON stream.branch=b.id"
+        " ORDER BY stream.id",
+        (run, MOST + 1),
         "itiiiiitiiiii",
     ):
         line = found.setdefault(branch, Line(branch, name, parent, pos, seq, steps))
@@ -84,7 +85,7 @@ def lines(ask: Ask, run: int, opened: Open) -> list[Line]:
     if len({line.name for line in found.values()}) < len(found):
         raise StoreError(Code.DAMAGED, "two branches of a run have one name")
     if len(found) > 1:
-        for branch, head, flying in ask("SELECT id, head, flying FROM branch WHERE run=?", (run,), "ibb"):
+        for branch, head, flying in ask("SELECT id, head, flying FROM branch WHERE run=? LIMIT ?", (run, MOST), "ibb"):
             if branch in found:
                 found[branch].head, found[branch].flying = head, flying
     return sorted(found.values(), key=lambda line: (line.name != MAIN, line.id))
