@@ -105,7 +105,10 @@ class _Tool:
         arguments = self._arguments(args, kwargs)
         call = session.open("tool")
         said = declarations.of_call(self.wrapper(), args)
-        call.ask(self.name, {"arguments": arguments}, {"arguments": snapshot.to_key(arguments)}, declared=said)
+        request: Value = {"arguments": arguments}
+        compared = snapshot.to_key(arguments)
+        key: Value = request if compared is arguments else {"arguments": compared}
+        call.ask(self.name, request, key, declared=said)
         return call
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:

@@ -7,6 +7,7 @@ is given. A value in which nothing is found comes back as the same object.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import is_
 from typing import Any
 
 from lockstep.log import placeholders, redact
@@ -24,6 +25,7 @@ _MEMO_TEXT = 512
 _MEMO = 4096
 _MEMO_PAIRS = 32
 _TEXTS = (str, bytes)
+_LISTS = frozenset((list,))
 
 type Stand = Callable[[bytes, str], bytes]  # a secret and its kind -> what stands for it
 type Known = Callable[[bytes, bool], Iterable[Hit]]  # what else is secret in a text
@@ -163,14 +165,14 @@ class Hiding:
             return self._pairs(items, says)
         else:
             hidden = [item if type(item) in _ATOMS else self.value(item, says, name) for item in items]
-        if all(new is old for new, old in zip(hidden, items, strict=True)):
+        if all(map(is_, hidden, items)):
             return items
         return hidden
 
     def _pairs(self, items: list[Value], says: Says) -> Value:
         """Pairs of name and value. Headers mostly come again: those without anything are remembered as a whole."""
         told: Any = None
-        if len(items) <= _MEMO_PAIRS and all(type(item) is list for item in items):
+        if len(items) <= _MEMO_PAIRS and _LISTS.issuperset(map(type, items)):
             told = says, *map(tuple, items)  # type: ignore[arg-type]
             try:
                 if told in self._clean_pairs:
@@ -178,7 +180,7 @@ class Hiding:
             except TypeError:
                 told = None  # something in it is no text
         hidden = [self._pair(item, says) for item in items]
-        if not all(new is old for new, old in zip(hidden, items, strict=True)):
+        if not all(map(is_, hidden, items)):
             return hidden
         if (
             told is not None
@@ -254,7 +256,7 @@ def revealed(value: Value, text: Callable[[bytes], bytes]) -> Value:
     if kind is list:
         items: list[Value] = value  # type: ignore[assignment]
         new = [item if type(item) in _ATOMS else revealed(item, text) for item in items]
-        return items if all(a is b for a, b in zip(new, items, strict=True)) else new
+        return items if all(map(is_, new, items)) else new
     if kind is dict:
         fields: dict[str, Value] = value  # type: ignore[assignment]
         made = {
@@ -263,8 +265,6 @@ def revealed(value: Value, text: Callable[[bytes], bytes]) -> Value:
             else revealed(item, text)
             for name, item in fields.items()
         }
-        same = all(a is b for a, b in zip(made, fields, strict=True)) and all(
-            a is b for a, b in zip(made.values(), fields.values(), strict=True)
-        )
+        same = all(map(is_, made, fields)) and all(map(is_, made.values(), fields.values()))
         return fields if same else made
     return value

@@ -40,6 +40,9 @@ JOINED = 256 << 20
 # Bytes of msgpack that begin a map or a list.
 _HEADS = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 
+# And those that begin a map of less than 16 fields, whose names are there as they are.
+_SHORT_MAPS = frozenset(bytes((head,)) for head in range(0x80, 0x90))
+
 _decode_numbers = msgspec.msgpack.Decoder(list[int]).decode
 
 
@@ -154,6 +157,8 @@ class Expander:
     def field(self, packed: bytes, name: str) -> Value:
         """One field of a map that was packed, None where it has no such field. What the other fields refer to is
         not looked up: a chat's request may be a megabyte. Raises StoreError LS202."""
+        if packed[:1] in _SHORT_MAPS and encode_ordered(name) not in packed:
+            return None
         self._shallow.begin()
         try:
             value = self._shallow(packed)

@@ -114,14 +114,16 @@ class Gate:
     def wait(self, slot: Slot, perform: bool = True) -> None:
         """Blocks this thread until the slot's turn, then performs it (or leaves that to the caller).
         Raises Stopped."""
-        self.reached(slot.strand, slot.index)
-        self._pace(slot)
+        if self.claims:
+            self.reached(slot.strand, slot.index)
+        if self.speed:
+            self._pace(slot)
         while True:
             with self._lock:
                 if self.stopped:
                     raise Stopped
-                head = self.head()
-                due = head is None or head.index >= slot.index or head.strand == slot.strand
+                head = self._head
+                due = head >= slot.index or self._slots[head].strand == slot.strand
                 if due:
                     if perform:
                         self._perform(slot)
@@ -130,7 +132,8 @@ class Gate:
                     sleeper.acquire()
                     self._waiting[slot.strand] = (slot.index, sleeper)
             if due:
-                self._ended()
+                if self.on_end is not None:
+                    self._ended()
                 return
             if self.on_wait is not None:
                 self.on_wait()
@@ -205,10 +208,9 @@ class Gate:
         return max(0.0, self._started + slot.at / 1e9 / self.speed - _monotonic())
 
     def _pace(self, slot: Slot) -> None:
-        if self.speed:
-            delay = self.due(slot)
-            if delay > 0:
-                _sleep(delay)
+        delay = self.due(slot)
+        if delay > 0:
+            _sleep(delay)
 
     def _ended(self) -> None:
         # Not under the lock: whoever is told begins to record.

@@ -73,12 +73,12 @@ class Replaying(Session):
         return lane
 
     def open(self, kind: str) -> Any:
-        parent = lanes.inside()
-        if parent is not None:
+        lane = lanes.current()
+        if lane is None and lanes.inside() is not None:
             self.diverge(Code.EXTRA, f"a {kind} call from inside a served effect", kind=kind)
         if self.stopped:
             self.raise_latched()
-        return ServedCall(self, lanes.lane(), kind)
+        return ServedCall(self, lane or lanes.lane(), kind)
 
     def match(self, lane: Lane, kind: str, name: str, key: bytes, request: Value) -> Recorded | None:
         """The recorded effect for this call; None past the cut of an interrupted run."""

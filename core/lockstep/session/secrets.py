@@ -78,10 +78,13 @@ class Secrets:
 
     def asked(self, kind: str, name: str, request: Value, key: Value) -> tuple[str, Value, bytes]:
         """A call with its secrets hidden: name, request and match key."""
-        told: Any = self.hide([name, request, key])
-        if told[0] is name and told[2] is key:
-            return name, told[1], canonical.key(kind, name, key)
-        return told[0], told[1], self.key(kind, told[0], told[2])
+        hide = self._hiding.value
+        called: Any = hide(name)
+        told = hide(request)
+        compared = told if key is request else hide(key)
+        if called is name and compared is key:
+            return name, told, canonical.key(kind, name, key)
+        return called, told, self.key(kind, called, compared)
 
     def key(self, kind: str, name: str, hidden: Value) -> bytes:
         """The match key of a call with its secrets hidden. How a secret is written there (in a URL, in JSON) does

@@ -57,10 +57,17 @@ def _flat(items: Iterable[Any]) -> bool:
     return canonical.LEAVES.issuperset(map(type, items))
 
 
+def _plain(value: Value) -> bool:
+    """Whether it stands for itself, and holds nothing that might not."""
+    if type(value) is dict:
+        return TAG not in value and _flat(value.values())
+    return _flat(value) if type(value) is list else True
+
+
 def from_value(value: Value) -> Any:
     """The object that `to_value` was given, or one equal to it. Raises LockstepError LS110 where a class
     isn't loaded here, is another kind of class now, or has other fields."""
-    return _Maker().value(value)
+    return value if _plain(value) else _Maker().value(value)
 
 
 def to_key(value: Value) -> Value:
@@ -68,6 +75,8 @@ def to_key(value: Value) -> Value:
 
     `to_value` keeps the order in which a set was iterated, since the program may depend on it.
     """
+    if _plain(value):
+        return value
     if isinstance(value, list):
         return [to_key(item) for item in value]
     if not isinstance(value, dict):

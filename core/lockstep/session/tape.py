@@ -5,8 +5,12 @@ Built once from the event heads; bodies (requests, answers) are fetched when the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+import msgspec
 
 from lockstep.log.model import Event, Kind, Status, Value
 
@@ -16,19 +20,38 @@ STARTED = "started"  # a cause: the program has its process, and gets what it de
 _ENDS = frozenset(("complete", "failed"))
 
 
-class Slot:
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """For the making of many objects of which none is garbage: the collector would look at them all, again and
+    again, which takes a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+class Slot(msgspec.Struct, eq=False, gc=False):
     """One place in the total order: something that happened to the program, or that it asked for."""
 
-    __slots__ = ("at", "event", "index", "lane", "seq", "strand", "tick")
+    index: int
+    seq: int
+    event: Event
+    strand: str
 
-    def __init__(self, index: int, seq: int, event: Event, strand: str) -> None:
-        self.index = index
-        self.seq = seq
-        self.event = event
-        self.lane = event.lane
-        self.strand = strand
-        self.tick = event.tick
-        self.at = event.at
+    @property
+    def lane(self) -> str:
+        return self.event.lane
+
+    @property
+    def tick(self) -> int:
+        return self.event.tick
+
+    @property
+    def at(self) -> int:
+        return self.event.at
 
 
 class Run:
@@ -42,19 +65,21 @@ class Run:
         self.count = count  # 0 for the last run: it is open
 
 
-class Recorded:
-    """One recorded effect: its BEGIN and what was handed out, in order."""
+class Recorded(msgspec.Struct, eq=False):
+    """One recorded effect: its BEGIN and what was handed out, in order.
 
-    __slots__ = ("begin", "index", "nested", "output", "pieces", "seq", "slot", "started")
+    output   OUTPUT events printed by the effect itself
+    index    its number in the lane
+    started  of a process: the program has it, also where nothing was taken of it yet
+    """
 
-    def __init__(self, seq: int, begin: Event, slot: Slot | None) -> None:
-        self.seq = seq
-        self.begin = begin
-        self.slot = slot
-        self.pieces: list[tuple[int, Event, Slot | None]] = []
-        self.output: list[int] = []  # OUTPUT events printed by the effect itself
-        self.index = 0  # its number in the lane
-        self.started = False  # of a process: the program has it, also where nothing was taken of it yet
+    seq: int
+    begin: Event
+    slot: Slot | None
+    pieces: list[tuple[int, Event, Slot | None]] = []
+    output: list[int] = []
+    index: int = 0
+    started: bool = False
 
     @property
     def ended(self) -> bool:
@@ -104,6 +129,10 @@ class Tape:
         self.strands: dict[str, str] = {}
         self.positions: dict[int, int] = {}  # position of a look -> its sequence number
         self._effects: dict[int, Recorded] = {}
+        with _uncollected():
+            self.slots = self._indexed(events)
+
+    def _indexed(self, events: Iterable[tuple[int, Event]]) -> list[Slot]:
         # Threads may be stored slightly out of order; by position, a BEGIN comes before its parts.
         heads = sorted(events, key=lambda item: item[1].pos)
         for _, event in heads:
@@ -112,10 +141,10 @@ class Tape:
         ordered: list[Slot] = []
         for seq, event in heads:
             self._add(seq, event, ordered)
-        self.slots = ordered
         for lane in self.lanes.values():
             for index, effect in enumerate(lane.effects):
                 effect.index = index
+        return ordered
 
     def lane(self, name: str) -> LaneTape:
         found = self.lanes.get(name)
