@@ -17,7 +17,8 @@ class Tool(msgspec.Struct, frozen=True):
 
     effect  its class, to be declared in the framework's own way
     fails   so many of its calls raise `outside.ToolFailed`, the first ones of an act
-    delays  seconds that its first, second, … call of an act takes
+    meets   so many of its calls wait for each other, and the last to come is answered first
+    delay   seconds that a call takes
     gives   what it returns: a `text`, or an `object` that is no data (`outside.Opaque`)
     kills   its call kills the process, as kill -9 does
     """
@@ -25,7 +26,8 @@ class Tool(msgspec.Struct, frozen=True):
     name: str
     effect: EffectClass = "read"
     fails: int = 0
-    delays: tuple[float, ...] = ()
+    meets: int = 1
+    delay: float = 0.0
     gives: str = "text"
     kills: bool = False
 

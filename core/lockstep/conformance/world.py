@@ -22,6 +22,7 @@ from lockstep.testing import Answer, Provider, Request, ToolCall
 TOKEN = re.compile(r"\b[wmex]\d+-[a-z]+\b")
 _WORDS = ("amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heron", "islet", "kelp", "lotus", "maple")
 POISON = "x"
+PATIENCE = 2.0  # seconds that a call waits for others to come
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -59,10 +60,11 @@ class World:
         self.seen: list[Seen] = []
         self.overlap = 0
         self._provider = Provider(self._answer)
-        self._lock = lanes.ours(threading.Lock)()
+        self._lock = lanes.ours(threading.Condition)()
         self._scenario = Scenario("", ())
         self._poisoned = 0
         self._asked: dict[str, int] = {}
+        self._met = True  # calls that were to come together did so
         self._number = 0
         self._under_way = 0
 
@@ -71,7 +73,7 @@ class World:
         return self._provider.url
 
     def begin(self, scenario: Scenario, *, same: bool = False, poisoned: int = 0) -> None:
-        """A new act: failures and delays are counted from here.
+        """A new act: calls are counted from here.
 
         same      its answers are the ones of other such acts, so that two acts can be compared
         poisoned  the n-th tool call is answered with a token that begins with `x`
@@ -79,6 +81,7 @@ class World:
         with self._lock:
             self._scenario, self._poisoned = scenario, poisoned
             self._asked = {}
+            self._met = True
             self.overlap = 0
             if same:
                 self._number = 0
@@ -118,11 +121,18 @@ class World:
             told = {"kill": True}
         elif tool.gives == "object":
             told["object"] = True
-        delay = tool.delays[nth] if nth < len(tool.delays) else 0.0
-        threading.Event().wait(delay)
+        threading.Event().wait(tool.delay)
         with self._lock:
+            self._meet(name, nth, tool.meets)
             self._under_way -= 1
         return Answer(body=msgspec.json.encode(told), headers=(("content-type", "application/json"),))
+
+    def _meet(self, name: str, nth: int, calls: int) -> None:
+        """Waits until so many calls have come, and all that came after this one are answered."""
+        if 1 < calls > nth and self._met:
+            self._met = self._lock.wait_for(lambda: self._asked[name] >= calls, PATIENCE)
+            self._lock.wait_for(lambda: not self._met or self._under_way <= nth + 1, PATIENCE)
+        self._lock.notify_all()
 
     def _model(self, request: Request) -> Answer:
         turn = _turns(request.json)

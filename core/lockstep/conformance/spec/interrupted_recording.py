@@ -11,7 +11,7 @@ from lockstep.conformance.world import tokens
 KILLED = Scenario(
     "killed",
     says=(Says((Call("look", "the door"),)), Says((Call("step", "over the edge"),)), Says()),
-    tools=(Tool("look"), Tool("step", effect="mutating", kills=True, delays=(0.1,))),
+    tools=(Tool("look"), Tool("step", effect="mutating", kills=True, delay=0.1)),
 )
 
 
