@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from lockstep.cli import failures, terminal
-from lockstep.debugger import branches, calls, listing, live, render_log
+from lockstep.debugger import branches, calls, listing, live, render_forks, render_log
 from lockstep.debugger.lines import Line, safe
 from lockstep.log import address as addresses
 from lockstep.log.store import open_store
@@ -55,7 +55,7 @@ def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: 
             _write([f" ┆ {hidden} earlier steps: lockstep log {shlex.quote(name)} --all"])
         path, reader = place.address.path, timeline.reader
         found = branches.forks(reader, path, reader.branch)
-        for line in render_log.log_forks(found, path, reader.branch, everything=everything):
+        for line in render_forks.lines(found, path, reader.branch, everything=everything):
             _write(line)
 
 

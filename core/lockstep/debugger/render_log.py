@@ -5,30 +5,23 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from lockstep.debugger import branches, calls, ending, listing, looked, outcomes, raised, words
+from lockstep.debugger import branches, calls, ending, listing, looked, outcomes, raised, render_forks, words
 from lockstep.debugger.calls import Call
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.messages import Conversation, Message, ToolCall
+from lockstep.debugger.render_forks import STATES
 from lockstep.log import address as addresses
 from lockstep.log.address import MAIN
 from lockstep.log.model import RunState, Status
 from lockstep.log.timeline import END, INPUT, Effect, Step, Timeline
 from lockstep.session import snapshot
 from lockstep.session.report import Coverage
-
-STATES: dict[str, str] = {
-    RunState.COMPLETE: "good",
-    RunState.FAILED: "bad",
-    RunState.INTERRUPTED: "warn",
-    RunState.GROWING: "warn",
-    RunState.REFUSED: "bad",
-}
 
 RUN_COLUMNS = (
     ("RUN", "left"),
@@ -80,63 +73,13 @@ def log_head(run: str, timeline: Timeline) -> list[Line]:
     info = next(one for one in reader.branches if one.name == reader.branch)
     told = branches.fork(reader, path, info)
     lines: list[Line] = [[(safe(run), "strong"), "   ", (told.state, STATES.get(told.state, "bad")), more]]
-    came = "   ".join(part for part in (_given(told), _came(told)) if part)
+    came = "   ".join(part for part in (render_forks.given(told), render_forks.came(told)) if part)
     lines.append(["  from ", (safe(told.parent), "address"), f", {came}" if came else ""])
     lines += [[("  refused", "bad"), f": {cut(safe(what), _WIDE)}"] for what in told.refused if what]
     return lines
 
 
 _WIDE = 160  # columns for a call that was refused
-_FORKS = 20  # branches that are listed without --all
-
-
-def log_forks(found: Sequence[branches.Fork], path: str, branch: str, *, everything: bool) -> list[Line]:
-    """The branches that come from a branch, as a tree below its steps. `path`: the run as it stands in an address."""
-    above = str(addresses.Address(path, branch))
-    shown = found if everything else found[:_FORKS]
-    lines: list[Line] = []
-    for one in shown:
-        parent = addresses.parse(one.parent)
-        # What comes from a branch in this list stands below it.
-        depth = _depth(one, {each.address: each for each in shown}, above)
-        where = one.parent.removeprefix(path) if depth == 0 and parent.branch == branch else one.parent
-        where = where.removeprefix(f"@{addresses.quote(branch)}") if branch != MAIN else where
-        left = ", ".join(part for part in (safe(where or one.parent), _given(one)) if part)
-        lines.append([
-            f"{'   ' * depth}└─ ", (safe(one.address), "strong"), f"  from {left}   ",
-            (_came(one), STATES.get(one.state, "bad")),
-        ])  # fmt: skip
-        if one.problem:
-            lines.append([f"{'   ' * depth}   {safe(one.problem)}"])
-    if len(found) > len(shown):
-        name = shlex.quote(above)
-        lines.append([f"└─ {len(found) - len(shown)} more branches: lockstep log {safe(name)} --all"])
-    return lines
-
-
-def _depth(one: branches.Fork, listed: Mapping[str, branches.Fork], above: str) -> int:
-    depth = 0
-    while depth < len(listed):
-        parent = addresses.parse(one.parent)
-        address = str(addresses.Address(parent.path, parent.branch))
-        if address == above or address not in listed:
-            break
-        one = listed[address]
-        depth += 1
-    return depth
-
-
-def _given(fork: branches.Fork) -> str:
-    return words.number(len(fork.edits), "edit") if fork.edits else ""
-
-
-def _came(fork: branches.Fork) -> str:
-    """What came of a branch: how its calls were answered, and how it ended where that is not well."""
-    counts = (("live", fork.live), ("reused", fork.reused), ("refused", len(fork.refused)))
-    told = [f"{name} {count}" for name, count in counts if count]
-    if fork.state not in (RunState.COMPLETE, RunState.REFUSED):
-        told.append(fork.state)
-    return ", ".join(told)
 
 
 def log_uncovered(found: Sequence[Coverage]) -> list[Line]:

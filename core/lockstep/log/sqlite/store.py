@@ -347,7 +347,8 @@ def _odd(found: list[tuple[Any, ...]]) -> str:
     there = {(str(kind), str(name)) for kind, name, *_ in found}
     lacking = [f"no {kind} {name}" for kind, name in sorted(expected - there)]
     extra = [f"a {kind} {name[:40]}" for kind, name in sorted(there - expected)]
-    return ", ".join((lacking + extra)[:3]) or "made in another way, perhaps by a Lockstep from before there were branches"
+    known = ", ".join((lacking + extra)[:3])
+    return known or "made in another way, perhaps by a Lockstep from before there were branches"
 
 
 def check_name(name: str) -> None:
