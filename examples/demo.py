@@ -55,6 +55,34 @@ def show_all() -> None:
     changed = ("python", "support_agent.py", "--ticket", "4711", "--policy", "generous")
     run("lockstep", "replay", "refund", "--", *changed, status=1, find=("LS101", "messages[0].content", "500.00"))
 
+    with tempfile.TemporaryDirectory(prefix="lockstep-shop-") as place, model_provider() as url:
+        os.environ |= {"OPENAI_BASE_URL": f"{url}/v1", "SHOP": str(Path(place) / "total.json")}
+        find_the_fault(Path(os.environ["SHOP"]))
+
+
+def find_the_fault(shop: Path) -> None:
+    title("6. A run that went wrong: for an hour the shop's system said 400.00 for an order of 40.00")
+    shop.write_text("40000")
+    command = ("python", "support_agent.py", "--ticket", "4711")
+    recorded = run("lockstep", "record", "--run", "overpaid", "--", *command, status=1)
+    shop.write_text("4000")
+    expect("the agent refunded ten times what was paid", '"cents": 40000' in recorded)
+
+    title("7. Bisect it: which answer made it bad? (This shop is a toy, so probes may pay and write)")
+    culprit = address_of("get_order", "overpaid")
+    run("lockstep", "bisect", "overpaid", "--live", "issue_refund", "--live", "send_mail", find=("culprit", culprit))
+
+    title("8. Fork it with that answer mended: the agent decides right, and the refund is not fired")
+    mended = ("lockstep", "fork", culprit.partition(".")[0], "--set", f"{culprit.partition(':')[2]}:total=4000")
+    run(*mended, "--branch", "mended", status=1, find=("LS301", "cents=4000", "--live issue_refund"))
+    refused = address_of("issue_refund", "overpaid@mended")
+    answered = f"{refused.partition(':')[2]}={json.dumps({'receipt': 'dry run'})}"
+    again = ("lockstep", "fork", refused.partition(".")[0], "--set", answered, "--live", "send_mail")
+    finished = run(*again, "--branch", "dry-run")
+    expect("with an answer in place of the refund, the agent comes to a good end", "Refunded 40.00" in finished)
+    run("lockstep", "replay", "overpaid@dry-run")
+    run("lockstep", "log", "overpaid")
+
 
 @contextmanager
 def model_provider() -> Iterator[str]:
@@ -100,9 +128,9 @@ def run(*command: str, status: int = 0, find: Sequence[str] = ()) -> str:
     return said
 
 
-def address_of(name: str) -> str:
+def address_of(name: str, recording: str = "refund") -> str:
     """Where the recording has the effect of that name."""
-    log = subprocess.run(("lockstep", "log", "refund", "--json"), cwd=AGENT, capture_output=True, text=True, check=True)
+    log = subprocess.run(("lockstep", "log", recording, "--json"), cwd=AGENT, capture_output=True, text=True, check=True)
     for step in json.loads(log.stdout)["steps"]:
         for effect in step["effects"]:
             if effect["name"] == name:

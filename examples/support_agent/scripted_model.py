@@ -23,7 +23,8 @@ def answer(request: Request) -> Answer:
     if role.startswith("You check"):
         return Answer(draw.choice(["within the rules", "inside the 30 days", "nothing against it"]), **pace)
     if request.json.get("stream"):
-        return Answer(f"Refunded 40.00 to the card ending 1881 (note {request.number}).", gap=0.005, **pace)
+        amount = f"{_told(messages, 'total') / 100:.2f}"
+        return Answer(f"Refunded {amount} to the card ending 1881 (note {request.number}).", gap=0.005, **pace)
     return Answer(calls=_decision(messages), **pace) if _decision(messages) else Answer("All done.", **pace)
 
 
@@ -39,7 +40,18 @@ def _decision(messages: list[dict]) -> tuple[ToolCall, ...]:
             ToolCall("get_policy", {"topic": "refunds"}),
         )
     if "issue_refund" not in used:
-        return (ToolCall("issue_refund", {"order": order, "cents": 4000}),)
+        return (ToolCall("issue_refund", {"order": order, "cents": _told(messages, "total")}),)
     if "send_mail" not in used:
-        return (ToolCall("send_mail", {"to": customer, "text": "Your refund of 40.00 is on its way."}),)
+        text = f"Your refund of {_told(messages, 'total') / 100:.2f} is on its way."
+        return (ToolCall("send_mail", {"to": customer, "text": text}),)
     return ()
+
+
+def _told(messages: list[dict], field: str) -> int:
+    """What a tool has said of it."""
+    for message in messages:
+        if message["role"] == "tool":
+            result = json.loads(message["content"])
+            if isinstance(result, dict) and field in result:
+                return result[field]
+    return 0

@@ -12,7 +12,9 @@ import asyncio
 import datetime
 import inspect
 import json
+import os
 import random
+import sys
 import uuid
 
 from openai import AsyncOpenAI
@@ -20,8 +22,18 @@ from openai import AsyncOpenAI
 import lockstep
 
 TICKETS = {
-    4711: {"customer": "kim@example.com", "order": 452, "text": "The kettle arrived broken. I want my money back."},
-    4712: {"customer": "lee@example.com", "order": 453, "text": "Where is my order? It should be here by now."},
+    4711: {
+        "customer": "kim@example.com",
+        "order": 452,
+        "paid": 4000,
+        "text": "The kettle arrived broken. I want my money back.",
+    },
+    4712: {
+        "customer": "lee@example.com",
+        "order": 453,
+        "paid": 2500,
+        "text": "Where is my order? It should be here by now.",
+    },
 }
 POLICIES = {
     "standard": "You decide about support tickets. Approve refunds under 50.00 without asking.",
@@ -34,10 +46,16 @@ REVIEWERS = {
 }
 
 
+def shop_total() -> int:
+    """What the shop's system says that an order cost: the demonstration lets it be wrong for a while."""
+    with open(os.environ["SHOP"]) if "SHOP" in os.environ else open(os.devnull) as file:
+        return json.loads(file.read() or "4000")
+
+
 @lockstep.tool(effect="read")
 async def get_order(order: int) -> dict:
     await asyncio.sleep(random.uniform(0.0, 0.03))
-    return {"order": order, "item": "kettle", "total": 4000, "status": "delivered", "card": "1881"}
+    return {"order": order, "item": "kettle", "total": shop_total(), "status": "delivered", "card": "1881"}
 
 
 @lockstep.tool(effect="read")
@@ -75,12 +93,17 @@ def described(name: str) -> dict:
     return {"type": "function", "function": {"name": name, "parameters": schema}}
 
 
+class Overpaid(Exception):
+    """More was refunded than was paid."""
+
+
 class Agent:
     """Works on one ticket at a time, by a policy."""
 
     def __init__(self, policy: str) -> None:
         self.model = AsyncOpenAI()
         self.policy = policy
+        self.refunded = 0
 
     async def solve(self, number: int) -> str:
         ticket = TICKETS[number]
@@ -100,7 +123,9 @@ class Agent:
 
         while await self.turn(talk):
             pass
-        return await self.sum_up(talk)
+        summary = await self.sum_up(talk)
+        self.audit(ticket["paid"])
+        return summary
 
     async def turn(self, talk: list) -> bool:
         """One answer of the model, and the tools it asks for, all at once; whether there were any."""
@@ -114,9 +139,15 @@ class Agent:
             talk.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
         return bool(calls)
 
+    def audit(self, paid: int) -> None:
+        if self.refunded > paid:
+            raise Overpaid(f"{self.refunded} cents were refunded, and {paid} paid")
+
     async def use(self, name: str, arguments: str) -> object:
         result = TOOLS[name](**json.loads(arguments))
         result = await result if inspect.isawaitable(result) else result
+        if name == "issue_refund":
+            self.refunded += json.loads(arguments)["cents"]
         self.say(f"{name}({arguments}) gave {json.dumps(result)}")
         return result
 
@@ -141,7 +172,10 @@ def main() -> None:
     parser.add_argument("--ticket", type=int, choices=TICKETS, default=4711)
     parser.add_argument("--policy", choices=POLICIES, default="standard")
     asked = parser.parse_args()
-    print(asyncio.run(Agent(POLICIES[asked.policy]).solve(asked.ticket)))
+    try:
+        print(asyncio.run(Agent(POLICIES[asked.policy]).solve(asked.ticket)))
+    except Overpaid as error:
+        sys.exit(f"audit: {error}")
 
 
 if __name__ == "__main__":
