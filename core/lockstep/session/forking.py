@@ -73,12 +73,20 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
     went_live: Callable[[str], None] | None = None
     _parked: list[Callable[[], None]]  # told when it goes live, or stops before
 
+    def within(self, lane: Lane) -> bool:
+        """Whether a lane has not come to the cut yet, as far as can be told: a print has no place of its own in the
+        order, and may come after the session has gone live."""
+        return not self.recording or any(self._prints(lane, channel) for channel in lane.state.output)
+
+    def _prints(self, lane: Lane, channel: str) -> bool:
+        """Whether the part served has something that this lane is still to print."""
+        printed = self._printed.get((lane.name, channel))
+        return channel in lane.state.output if printed is None else printed.pending()
+
     def output(self, channel: str, data: str | bytes) -> None:
         if lanes.inside() is None:
             lane = lanes.lane()
-            printed = self._printed.get((lane.name, channel))
-            recorded = lane.state is not None and channel in lane.state.output
-            if (printed is None and recorded) or (printed is not None and printed.pending()):
+            if self._prints(lane, channel):
                 Replaying.output(self, channel, data)
                 self._outlet(channel).wrote(lane.strand)
                 return

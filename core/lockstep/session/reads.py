@@ -277,7 +277,8 @@ class _Resumed(_Recorded):
             self._first += 1
             return value
         session = self.lane.session
-        if not session.recording and (value := next(self._beyond, None)) is not None:
+        # Reads are stored a little after they were made: of those up to the cut, some stand beyond it.
+        if session.within(self.lane) and (value := next(self._beyond, None)) is not None:
             beyond = value
             return super().next(lambda: beyond)
         return super().next(lambda: real() + session.clock_ahead(self.name))
