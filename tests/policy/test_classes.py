@@ -30,6 +30,14 @@ def test_an_http_request_is_what_its_method_says(method: str, expected: str) -> 
     assert classify("http", f"{method} api.example.com/v1/x", _http(method)) == expected
 
 
+def test_a_get_that_opens_a_websocket_does_not_only_read() -> None:
+    asked = _http("GET", headers=[("Connection", "Upgrade"), ("Upgrade", "websocket")])
+    assert classify("http", "GET api.example.com/v1/x", asked) == "unknown"
+    assert (
+        classify("http", "GET api.example.com/", _http("GET", headers=[("Upgrade-Insecure-Requests", "1")])) == "read"
+    )
+
+
 def test_a_call_to_a_model_is_inference_unless_its_provider_is_to_run_tools() -> None:
     url = "https://api.openai.com/v1/responses"
     plain = {"model": "gpt-4o", "input": "hi", "tools": [{"type": "function", "name": "f"}]}

@@ -138,6 +138,7 @@ _HUMAN = Declared("read", "it only asks a person")
 _MODEL = Declared("inference", "it is a call to a model")
 _HOSTED = Declared("unknown", "it has the provider run tools, or a job in the background")
 _POST = Declared("unknown", "a POST may change something")
+_UPGRADE = Declared("unknown", "it opens a connection on which anything may be said")
 _METHODS = {
     **{method: Declared("read", f"a {method} only reads") for method in _SAFE},
     **{method: Declared("mutating", f"a {method} changes something") for method in _CHANGING},
@@ -154,8 +155,10 @@ def _http(request: Value) -> Declared:
     asked: dict[str, Any] = request if isinstance(request, dict) else {}
     method = asked.get("method")
     found = _METHODS.get(method) if isinstance(method, str) else None
-    if found is None or found.effect == "read":
-        return found or _UNDECLARED
+    if found is None:
+        return _UNDECLARED
+    if found.effect == "read":
+        return _UPGRADE if method == "GET" and _upgrades(asked.get("headers")) else found
     body = asked.get("body")
     if method != "DELETE" and not (isinstance(body, bytes) and len(body) <= _MOST and b'"jsonrpc"' in body):
         return found
@@ -164,6 +167,14 @@ def _http(request: Value) -> Declared:
 
     told = mcp.harmless(asked)
     return Declared("read", told) if told else found
+
+
+def _upgrades(headers: Any) -> bool:
+    """Whether a GET asks for a WebSocket, or another protocol in the place of HTTP."""
+    return isinstance(headers, list) and any(
+        isinstance(pair, list) and pair and isinstance(pair[0], str) and pair[0].lower() == "upgrade"
+        for pair in headers
+    )
 
 
 def _model(request: Value) -> Declared:
