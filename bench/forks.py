@@ -28,10 +28,10 @@ sys.path.insert(0, str(HERE))
 
 from nursery import RUN, Job  # noqa: E402
 from programs.tree import KINDS  # noqa: E402
-from stress import LIMIT, OUTCOMES, Nursery, Runner, Verdict, _first_difference, _hits, serving  # noqa: E402
 
 from lockstep.log.store import open_store  # noqa: E402
 from lockstep.log.timeline import Timeline  # noqa: E402
+from stress import LIMIT, OUTCOMES, Nursery, Runner, Verdict, _first_difference, _hits, serving  # noqa: E402
 
 CUTS = 4
 

@@ -177,6 +177,8 @@ def judge(
 ) -> Forked:  # fmt: skip
     """What became of it, by its report and its branch."""
     state = report.state if report is not None else "interrupted"
+    if state == "complete" and exit:
+        state = "failed"  # Python keeps the argument of `sys.exit` to itself
     with open_store(store) as opened:
         # Of one that was killed by nobody's wish it is all that is known; one that was stopped did not come to its end.
         if state in ("complete", "failed") or (state == "interrupted" and not asked):
