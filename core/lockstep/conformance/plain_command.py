@@ -11,12 +11,13 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
 import msgspec
 
@@ -24,13 +25,12 @@ from lockstep.conformance import plain
 from lockstep.conformance.plain import SYNC
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.debugger import bisect as bisects
-from lockstep.debugger import fork as forks
-from lockstep.debugger import forked_probes, predicate
-from lockstep.debugger.replay import replay
-from lockstep.debugger.view import View
+from lockstep.errors import Difference
 from lockstep.log.model import Value
 from lockstep.log.store import open_store
-from lockstep.session.policy import Policy
+from lockstep.log.timeline import resolve
+
+JUDGE = "judge"
 
 
 class Commands:
@@ -45,73 +45,36 @@ class Commands:
     hooks: tuple[str, ...] = ()
 
     def run(self, work: Work) -> Done:
-        return _said(_command(work, _program(work)))
+        return _command(work, _program(work))
 
     def record(self, work: Work) -> Done:
         recording = ["-m", "lockstep", "record", "--store", work.store, "--run", work.scenario.name, "--"]
-        done = _said(_command(work, [*recording, sys.executable, *_program(work)]))
+        done = _command(work, [*recording, sys.executable, *_program(work)])
         with open_store(work.store) as store:
             info = store.run(store.names()[0]).info
         return _with(done, run=info.name, faults=("some of it was not recorded",) * info.incomplete)
 
     def replay(self, work: Work, run: str) -> Done:
         _program(work)
-        with _output() as output:
-            told = replay(work.store, run, stdout=output.fileno(), stderr=output.fileno())
-            done = _said(output.text())
-        return _with(done, run=run, identical=told.identical, cut=told.cut, difference=told.difference)
+        told, done = _answered(work, "replay", run)
+        return _with(
+            done, run=run, identical=told["identical"], cut=told["cut"], difference=_difference(told["divergence"])
+        )
 
     def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
         _program(work)
-        with _output() as output:
-            told = forks.fork(
-                work.store, address, edits=forks.given(edits), live=[*live], stdout=output.fileno(),
-                stderr=output.fileno(),
-            )  # fmt: skip
-            done = _said(output.text())
-        return _with(done, run=told.address, state=told.state, difference=told.difference, refused=told.refused)
+        sets = [word for place, value in edits.items() for word in ("--set", f"{place}={_json(value)}")]
+        told, done = _answered(work, "fork", address, *sets, *(f"--live={name}" for name in live))
+        return _with(
+            done, run=told["address"], state=told["state"], difference=_difference(told["divergence"]),
+            refused=tuple(told["refused"]),
+        )  # fmt: skip
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         _program(work)
-        asked = predicate.asked(lambda view: bad(_judged(view)))
-        with open_store(work.store) as store, _output() as output:
-            policy, ran = Policy((), ""), forked_probes.ran(store.run(run), run, ())
-            inquiry = bisects.begin(store, run, lambda recorded: asked, policy, ran)
-            if not isinstance(inquiry, bisects.Inquiry):
-                return Found(inquiry.verdict, inquiry.step, inquiry.effect, inquiry.probes)
-            runner = forked_probes.runner(
-                work.store, run, (), live=(), tail="", trust=False, isolate=False, output=output.fileno(), debug=False
-            )
-            verdict = bisects.run(inquiry, runner)
-        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
-
-
-class _Output:
-    """A file that a command prints into."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._file = open(path, "wb")  # noqa: SIM115 - it is closed where it was made
-
-    def fileno(self) -> int:
-        return self._file.fileno()
-
-    def text(self) -> str:
-        with open(self._path, encoding="utf-8") as file:
-            return file.read()
-
-    def close(self) -> None:
-        self._file.close()
-
-
-@contextmanager
-def _output() -> Iterator[_Output]:
-    with tempfile.TemporaryDirectory(prefix="lockstep-conformance-") as place:
-        output = _Output(os.path.join(place, "output"))
-        try:
-            yield output
-        finally:
-            output.close()
+        judge = shlex.join([sys.executable, "-m", __name__, JUDGE, f"{bad.__module__}:{bad.__qualname__}"])
+        told, _ = _answered(work, "bisect", run, "--bad", judge)
+        return Found(told["verdict"], told["step"], told["effect"], told["probes"])
 
 
 @functools.cache
@@ -132,17 +95,33 @@ def _program(work: Work) -> list[str]:
     return ["-m", __name__, job]
 
 
-def _command(work: Work, words: Sequence[str]) -> str:
-    ended = subprocess.run(
-        [sys.executable, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=os.path.join(_place(work.store), "here"),
-    )
+def _run(work: Work, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    here = os.path.join(_place(work.store), "here")
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, cwd=here)
+
+
+def _command(work: Work, words: Sequence[str]) -> Done:
+    ended = _run(work, words)
     if ended.returncode < 0:
         os.kill(os.getpid(), -ended.returncode)  # as a shell does: this process stands for the agent that was killed
-    return ended.stdout
+    return _said(ended.stdout)
+
+
+def _answered(work: Work, *words: str) -> tuple[dict[str, Any], Done]:
+    """What a command of Lockstep answers, and what the program printed meanwhile, which goes to stderr then."""
+    ended = _run(work, ["-m", "lockstep", *words, "--store", work.store, "--json"])
+    told = msgspec.json.decode(ended.stdout, type=dict[str, Any])
+    if "error" in told and told.keys() == {"error"}:
+        raise RuntimeError(f"{told['error']['code']} {told['error']['message']}")
+    return told, _said(ended.stderr)
+
+
+def _difference(told: Any) -> Difference | None:
+    return msgspec.convert(told, Difference | None)
+
+
+def _json(value: Value) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _said(printed: str) -> Done:
@@ -153,17 +132,23 @@ def _said(printed: str) -> Done:
     return Done()
 
 
-def _judged(view: View) -> str:
-    done = _said(view.stdout)
-    return done.outputs[-1] if done.outputs else ""
-
-
 def _with(done: Done, **fields: object) -> Done:
     return msgspec.structs.replace(done, **fields)
 
 
+def judge(reference: str) -> bool:
+    """Whether the run that bisect asks about is bad, by the predicate `module:function`."""
+    module, _, name = reference.partition(":")
+    with open_store(os.environ["LOCKSTEP_STORE"]) as store:
+        printed = bisects.recording(resolve(store, os.environ["LOCKSTEP_RUN"]), store.path).stdout
+    done = _said(printed)
+    return bool(getattr(import_module(module), name)(done.outputs[-1] if done.outputs else ""))
+
+
 def main() -> None:
-    """Runs the agent, and ends as it does: with its exception where it raises one."""
+    """Runs the agent, and ends as it does: with its exception where it raises one. Or judges a run."""
+    if sys.argv[1] == JUDGE:
+        sys.exit(judge(sys.argv[2]))
     with open(sys.argv[1], "rb") as file:
         work = msgspec.json.decode(file.read(), type=Work)
     pieces: list[str] = []
