@@ -260,7 +260,7 @@ def _begin_fork(
     from lockstep.log.store import locate
 
     path = locate(_path(store))
-    run, plan = forks.planned(path, address, forks.given(edits), policy, branch)
+    run, plan = forks.planned(path, address, forks.given(edits, address.partition(":")[0]), policy, branch)
     session = start_fork(path, run, plan, deadline=deadline)
     offspring.begin(session)
     return session

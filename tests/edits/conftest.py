@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from lockstep.debugger import calls, edits, fork
+from lockstep.debugger import calls, edits, fork, paths
 from lockstep.debugger.edits import Edit
 from lockstep.errors import Divergence
-from lockstep.log.model import Value
+from lockstep.log.model import Status, Value
 from lockstep.log.store import locate, open_store
 from lockstep.log.timeline import Timeline
 from lockstep.session.policy import Policy
@@ -23,6 +23,8 @@ from lockstep.session.session import finish, start_fork, start_recording, start_
 from lockstep.testing import Provider
 
 POLICY = Policy()
+
+type Change = tuple[str, Value]
 
 
 class Editing:
@@ -57,26 +59,58 @@ class Editing:
             timeline = Timeline(store.run(self.run))
             return edits.made(timeline, edits.find(timeline, at), changes)
 
-    def served(self, program: Callable[[], Any], *changes: tuple[str, Value], at: str = "1") -> Any:
+    def served(self, program: Callable[[], Any], *changes: Change, at: str = "1") -> Any:
         """Forks at that step with those edits of what closed it; returns what the program returns, or raises. The
         branch is replayed too: it must be the same run again."""
-        asked = [Edit(at, path, value) for path, value in changes]
-        run, plan = fork.planned(locate(None), f"{self.run}:{at}", asked, POLICY, "fork")
-        session = start_fork(None, run, plan, deadline=5.0)
+        return self.served_all(program, {at: changes})
+
+    def served_all(self, program: Callable[[], Any], changes: dict[str, tuple[Change, ...]]) -> Any:
+        """The same with edits of several steps, of which the last one is forked."""
+        asked = [Edit(at, path, value) for at, each in changes.items() for path, value in each]
+        run, plan = fork.planned(locate(None), f"{self.run}:{[*changes][-1]}", asked, POLICY, "fork")
+        session = start_fork(None, run, plan, deadline=20.0)
         forked = _ran(program)
         report = finish(session, None, forked.error)
         assert report.difference is None and report.faults == () and report.refused == ()
-        assert (report.answers, report.live, report.unreached) == ({"edited": 1}, 0, ())
+        assert (report.answers, report.live, report.unreached) == ({"edited": len(changes)}, 0, ())
         self.again(program, f"{run}@{plan.branch}", forked)
+        for at, each in changes.items():
+            self._shows(plan.branch, at, each)
         return forked.given()
 
+    def _shows(self, branch: str, at: str, changes: tuple[Change, ...]) -> None:
+        """`show` prints of the branch what the edits asked for, in so far as the program has read it."""
+        with open_store(None) as store:
+            timeline = Timeline(store.run(self.run, branch))
+            call = calls.read(timeline, edits.find(timeline, at))
+        if call.status is Status.CLOSED:
+            return
+        expected = self.shown(at)
+        for path, value in changes:
+            if not path.startswith("headers.") and not (path.startswith("body") and call.kind == "model"):
+                expected = paths.put(expected, paths.parse(path), value, added=("tool_calls", "error"))
+        if call.kind == "model" and isinstance(expected, str):
+            expected = {"content": expected}
+        assert _telling(call.outcome) == _telling(expected)
+
     def again(self, program: Callable[[], Any], branch: str, forked: Ran) -> None:
-        session = start_replay(None, branch, deadline=5.0)
+        session = start_replay(None, branch, deadline=20.0)
         replayed = _ran(program)
         report = finish(session, None, replayed.error if not isinstance(replayed.error, Divergence) else None)
         assert report.difference is None, report.difference
         assert report.identical
         assert (replayed.value, repr(replayed.error)) == (forked.value, repr(forked.error))
+
+
+def _telling(outcome: Any) -> Any:
+    """Of an outcome what an edit must bring there exactly: headers count bytes, new calls get ids."""
+    if isinstance(outcome, dict) and "status" in outcome:
+        kept = {name: _telling(outcome[name]) for name in ("body", "error") if outcome.get(name) is not None}
+        return {"status": outcome["status"]} | (kept if outcome["status"] != 204 else {})
+    if isinstance(outcome, dict) and not outcome.keys() - {"role", "content", "tool_calls"}:
+        wanted = [(call["name"], call.get("arguments", {})) for call in outcome.get("tool_calls") or ()]
+        return {"content": outcome.get("content") or "", "tool_calls": wanted}
+    return {"message": "", **outcome} if isinstance(outcome, dict) and outcome.get("$") == "raise" else outcome
 
 
 @dataclasses.dataclass

@@ -98,14 +98,21 @@ def test_a_place_in_a_json_body_is_edited(editing: Any, web: Provider, fetch: Fe
 
 @each_client
 def test_an_answer_edited_to_itself_is_the_recorded_one(editing: Any, web: Provider, fetch: Fetch) -> None:
-    for path in ("/orders", "/cookies", "/events?count=2", "/binary", "/latin1", "/empty", "/gzip"):
-        recorded = editing.record(lambda path=path: fetch(web.url + path))
-        whole = editing.shown()
-        assert editing.served(lambda path=path: fetch(web.url + path), ("", whole)) == recorded
-        # And where all of it is made again, since it was another one meanwhile:
-        other = {**whole, "status": 201, "headers": [*whole["headers"], ["x-other", "1"]], "body": "other"}
-        again = editing.served(lambda path=path: fetch(web.url + path), ("", other), ("", whole))
-        assert again == recorded, path
+    paths = ("/orders", "/cookies", "/events?count=2", "/binary", "/latin1", "/empty", "/gzip")
+
+    def fetch_all() -> list[Seen]:
+        return [fetch(web.url + path) for path in paths]
+
+    recorded = editing.record(fetch_all)
+    wholes = {str(step): editing.shown(str(step)) for step in range(1, len(paths) + 1)}
+    assert editing.served_all(fetch_all, {at: (("", whole),) for at, whole in wholes.items()}) == recorded
+
+    def other(whole: Any) -> Any:
+        return {**whole, "status": 201, "headers": [*whole["headers"], ["x-other", "1"]], "body": "other"}
+
+    # And where all of it is made again, since it was another one meanwhile:
+    again = {at: (("", other(whole)), ("", whole)) for at, whole in wholes.items()}
+    assert editing.served_all(fetch_all, again) == recorded
 
 
 @each_client
@@ -118,16 +125,24 @@ def test_status_and_headers_are_edited(editing: Any, web: Provider, fetch: Fetch
 
 @each_client
 def test_all_of_an_answer_is_edited(editing: Any, web: Provider, fetch: Fetch) -> None:
-    editing.record(lambda: fetch(f"{web.url}/orders"))
+    def fetch_all() -> list[Seen]:
+        return [fetch(f"{web.url}/orders") for _ in range(4)]
+
+    editing.record(fetch_all)
     whole = {"status": 404, "headers": {"content-type": "text/plain", "set-cookie": ["a=1"]}, "body": "no such ordér"}
-    seen = editing.served(lambda: fetch(f"{web.url}/orders"), ("", whole))
-    assert (seen[0], seen[1]["content-type"], seen[2]) == (404, "text/plain", "no such ordér".encode())
-    nothing = editing.served(lambda: fetch(f"{web.url}/orders"), ("", {"status": 204, "headers": []}))
+    text, nothing, raw, odd = editing.served_all(
+        fetch_all,
+        {
+            "1": (("", whole),),
+            "2": (("", {"status": 204, "headers": []}),),
+            "3": (("body", {"base64": "AAH/"}),),
+            "4": (("body", "{not JSON"),),
+        },
+    )
+    assert (text[0], text[1]["content-type"], text[2]) == (404, "text/plain", "no such ordér".encode())
     assert (nothing[0], nothing[2]) == (204, b"")
-    raw = editing.served(lambda: fetch(f"{web.url}/orders"), ("body", {"base64": "AAH/"}))
     assert raw[2] == b"\x00\x01\xff"
-    text = editing.served(lambda: fetch(f"{web.url}/orders"), ("body", "{not JSON"))
-    assert text[2] == b"{not JSON"
+    assert odd[2] == b"{not JSON"
 
 
 @each_client
@@ -214,10 +229,18 @@ def test_a_half_answer_is_made_whole_and_a_whole_one_breaks(editing: Any) -> Non
 def test_an_answer_breaks_off_where_an_edit_says_so(
     editing: Any, web: Provider, fetch: Fetch, error: str, raised: type[Exception]
 ) -> None:
-    for path in ("/orders", "/events?count=2"):
-        editing.record(lambda path=path: fetch(web.url + path))
-        with pytest.raises(raised):
-            editing.served(lambda path=path: fetch(web.url + path), ("error", {"$": "raise", "type": error}))
+    def fetch_all() -> list[str]:
+        seen = []
+        for path in ("/orders", "/events?count=2"):
+            try:
+                fetch(web.url + path)
+            except raised:
+                seen.append(path)
+        return seen
+
+    assert editing.record(fetch_all) == []
+    broken = (("error", {"$": "raise", "type": error}),)
+    assert editing.served_all(fetch_all, {"1": broken, "2": broken}) == ["/orders", "/events?count=2"]
 
 
 @pytest.mark.parametrize("fetch", [by_http_client, by_requests])

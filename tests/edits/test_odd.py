@@ -177,3 +177,25 @@ def test_edits_are_of_the_forked_run(editing: Any) -> None:
         lockstep.fork(f"{editing.run}:1", order, edits={"9.1": 1})
     with pytest.raises(EditError, match="LS212 1: there is no total: the outcome has id"):
         lockstep.fork(f"{editing.run}:1", order, edits={"1:total": 1})
+
+
+class Late(Exception):
+    def __init__(self, order: int) -> None:
+        super().__init__(f"order {order} is late")
+        self.order = order
+
+
+def test_edits_in_code_are_objects(editing: Any) -> None:
+    @lockstep.tool
+    def order() -> Any:
+        return {"id": 7, "at": (1, 2)}
+
+    editing.record(order)
+    for given in ({"id": 8, "at": (3, 4)}, (1, {2: 3}), b"\x00", float("inf"), None):
+        assert lockstep.fork(f"{editing.run}:1", order, edits={"1": given}).result == given
+    assert lockstep.fork(f"{editing.run}:1", order, edits={"1:at": [5]}).result == {"id": 7, "at": [5]}
+    failed = lockstep.fork(f"{editing.run}:1", order, edits={"1": Late(7)})
+    assert isinstance(failed.error, Late)
+    assert (str(failed.error), failed.error.order) == ("order 7 is late", 7)
+    with pytest.raises(lockstep.LockstepError, match="LS207"):
+        lockstep.fork(f"{editing.run}:1", order, edits={"1": object()})

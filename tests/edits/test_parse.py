@@ -72,11 +72,12 @@ def test_what_is_no_edit_is_said_with_what_to_do(text: str, says: str) -> None:
     assert says in str(refused.value)
 
 
-def test_the_keys_of_edits_in_code_are_addresses_and_paths() -> None:
-    assert edits.target("7.1") == ("7.1", "")
-    assert edits.target("refund:7.1:items[0].price", run="refund") == ("7.1", "items[0].price")
+def test_edits_in_code_are_addresses_and_paths_with_objects() -> None:
+    assert edits.given("7.1", {"ok": True}) == Edit("7.1", "", {"ok": True})
+    assert edits.given("refund:7.1:items[0].price", 1.5, run="refund") == Edit("7.1", "items[0].price", 1.5, "refund")
+    assert edits.given("7", Path("/a")).value == {"$": "PosixPath", "$value": "/a"}
     with pytest.raises(LockstepError, match="LS211 not an address and path"):
-        edits.target("7.1=1")
+        edits.given("7.1=1", None)
 
 
 @pytest.mark.parametrize("name", ["a", "x y", "a.b", "[0]", 'q"t', "größe", "", "a-b_c", "\n", "x=y", "_", "1"])

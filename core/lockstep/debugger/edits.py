@@ -22,6 +22,7 @@ from lockstep.debugger.paths import Place
 from lockstep.errors import AddressError, Code, EditError
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Timeline
+from lockstep.session import snapshot
 from lockstep.session.call import Piece
 from lockstep.taps.http.answer import answer
 
@@ -60,12 +61,13 @@ def parse(text: str, run: str = "") -> Edit:
     return Edit(found.address, path, _value(text[end + 1 :], text[: end + 1]), found.run)
 
 
-def target(text: str, run: str = "") -> tuple[str, str]:
-    """`ADDR[:PATH]` alone, as the keys of `edits=` are: the effect and the path. Raises as `parse`."""
+def given(text: str, value: Any, run: str = "") -> Edit:
+    """An edit in code: `ADDR[:PATH]`, and the value as an object: what `show --json` prints, anything that a tool may
+    return, or an exception that is raised. Raises as `parse`, and StoreError LS207."""
     found, path, end = _target(text, run)
     if end != len(text):
         raise EditError(Code.BAD_EDIT, f"not an address and path: {text!r}, from {text[end:]!r} on")
-    return found.address, path
+    return Edit(found.address, path, outcomes.from_python(value), found.run)
 
 
 class _Target(msgspec.Struct, frozen=True):
@@ -213,6 +215,7 @@ def _exchange(
     for place, value in changes:
         if place[:1] == ("answer",):
             place = place[1:]
+        value = _lists(value)
         if effect.kind == calls.MODEL and not _of_answer(place, value):
             after = rewording.edited(request, after, place, value)
         else:
@@ -221,6 +224,17 @@ def _exchange(
         return _recorded(parts, end, status)
     client = wires.client(request, parts, before.error, status)
     return wires.pieces(client, request, parts, before, after)
+
+
+def _lists(value: Any) -> Any:
+    """What JSON has no word for but lists, as these: an edit in code may hold tuples."""
+    if isinstance(value, list):
+        return [_lists(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get(snapshot.TAG) == "tuple" and isinstance(value.get("$items"), list):
+        return _lists(value["$items"])
+    return {name: _lists(item) for name, item in value.items()}
 
 
 def _of_answer(place: Place, value: Value) -> bool:

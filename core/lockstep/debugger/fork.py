@@ -16,7 +16,6 @@ from lockstep.debugger.replay import directory, recipe, revealed, untrusted
 from lockstep.errors import Code, Difference, TargetError
 from lockstep.launch.outcome import Outcome, coverage
 from lockstep.log.address import called
-from lockstep.log.model import Value
 from lockstep.log.store import Store, open_store
 from lockstep.log.timeline import Timeline, resolve
 from lockstep.session import policy as policies
@@ -127,13 +126,9 @@ def fork(
     )
 
 
-def given(edits: Mapping[str, Value]) -> tuple[Edit, ...]:
-    """Edits as they are given in Python: address, or address and path -> value."""
-    found = []
-    for text, value in edits.items():
-        address, path = editing.target(text)
-        found.append(Edit(address, path, value))
-    return tuple(found)
+def given(edits: Mapping[str, Any], run: str = "") -> tuple[Edit, ...]:
+    """Edits as they are given in Python: address, or address and path -> value. `run`: that of the fork."""
+    return tuple(editing.given(text, value, run) for text, value in edits.items())
 
 
 def planned(path: str, address: str, edits: Sequence[Edit], policy: Policy, branch: str) -> tuple[str, Plan]:

@@ -22,6 +22,7 @@ from typing import Any
 from lockstep.debugger import raised
 from lockstep.errors import Code, EditError
 from lockstep.log.model import Status, Value
+from lockstep.session import snapshot
 from lockstep.session.call import Piece
 from lockstep.session.snapshot import TAG
 
@@ -104,6 +105,17 @@ def from_json(value: Value) -> Value:
         except (binascii.Error, ValueError) as problem:
             raise EditError(Code.UNEDITABLE, f"not a {value[TAG]!s}: {value[made[0]]!r} ({problem})") from None
     return {name: from_json(item) for name, item in value.items()}
+
+
+def from_python(obj: Any) -> Value:
+    """An object as an edit takes it: what is in one of the forms above stays, an exception is one that is raised."""
+    if isinstance(obj, BaseException):
+        return raised.of(obj)
+    if type(obj) is list:
+        return [from_python(item) for item in obj]
+    if type(obj) is dict and all(type(name) is str for name in obj):
+        return {name: from_python(item) for name, item in obj.items()}
+    return snapshot.to_value(obj)
 
 
 def _unbased(text: str) -> bytes:

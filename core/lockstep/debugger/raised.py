@@ -17,7 +17,7 @@ from lockstep.log.model import Value
 from lockstep.session import exceptions, snapshot
 
 RAISE = "raise"
-_NAMES = frozenset({snapshot.TAG, "type", "message", "args"})
+_NAMES = frozenset({snapshot.TAG, "type", "message", "args", "exception"})
 _TYPE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _SCALARS = (bool, int, float, str, type(None))
 
@@ -36,9 +36,20 @@ def shown(encoded: Value) -> dict[str, Value]:
         "message": _message(form),
     }  # fmt: skip
     args = form.get("args")
-    if isinstance(args, list) and args != [found["message"]] and all(isinstance(one, _SCALARS) for one in args):
+    if (
+        isinstance(args, list)
+        and args
+        and args != [found["message"]]
+        and all(isinstance(one, _SCALARS) for one in args)
+    ):
         found["args"] = args
     return found
+
+
+def of(error: BaseException) -> Value:
+    """An exception of this process as an edit gives it, with all that is known of it in `exception`."""
+    form = exceptions.encode(error)
+    return {**shown(form), "exception": form}
 
 
 def _message(form: dict[str, Any]) -> str:
@@ -71,6 +82,9 @@ def encoded(form: Value, recorded: Value = None) -> Value:
     before = shown(recorded) if isinstance(recorded, dict) else {}
     if form == before:
         return recorded
+    whole = form.get("exception")
+    if isinstance(whole, dict) and {**shown(whole), "exception": whole} == form:
+        return whole
     unknown = form.keys() - _NAMES
     if unknown:
         raise EditError(
