@@ -6,6 +6,8 @@ Each edit is a fork of the recorded run, and the fork is replayed.
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +25,8 @@ from lockstep.session.session import finish, start_fork, start_recording, start_
 from lockstep.testing import Provider
 
 POLICY = Policy()
+
+_KEY = re.compile(r"sk-lockstep\w+|lockstep-secret\.[\w-]+\.")
 
 type Change = tuple[str, Value]
 
@@ -110,7 +114,11 @@ def _telling(outcome: Any) -> Any:
     if isinstance(outcome, dict) and not outcome.keys() - {"role", "content", "tool_calls"}:
         wanted = [(call["name"], call.get("arguments", {})) for call in outcome.get("tool_calls") or ()]
         return {"content": outcome.get("content") or "", "tool_calls": wanted}
-    return {"message": "", **outcome} if isinstance(outcome, dict) and outcome.get("$") == "raise" else outcome
+    if isinstance(outcome, dict) and outcome.get("$") == "raise":
+        return outcome["type"], outcome.get("args") or [outcome.get("message", "")]
+    if outcome == {"$": "generator", "items": []}:
+        return None  # a generator that handed out nothing, and a function that returned None, are one in the record
+    return json.loads(_KEY.sub("KEY", json.dumps(outcome)))
 
 
 @dataclasses.dataclass

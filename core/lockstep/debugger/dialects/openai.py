@@ -86,8 +86,9 @@ def _content(content: Any) -> str:
 
 
 def _block(block: dict[str, Any]) -> str:
-    text = string(block, "text") or string(block, "refusal")
-    return text or f"[{string(block, 'type') or 'part'}]"
+    if isinstance(block.get("text"), str) or isinstance(block.get("refusal"), str):
+        return string(block, "text") or string(block, "refusal")
+    return f"[{string(block, 'type') or 'part'}]"
 
 
 def _usage(body: Any) -> Usage:

@@ -94,7 +94,8 @@ def reworded(blocks: Sequence[Any], form: Form, said: Message, before: Message) 
         mark for block in blocks if form.text(block) is None and form.call(block) is None and (mark := form.mark(block))
     ]
     text, same = _unmarked(said.text, marks), said.text == before.text
-    due = [] if same else [text]
+    # Without a word beside its calls there is no block of text: some APIs do not take an empty one back.
+    due = [] if same or (not text and said.tool_calls) else [text]
     calls = list(said.tool_calls)
     as_it_was = list(before.tool_calls)
     made: list[Any] = []
