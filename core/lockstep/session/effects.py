@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import Token
 from functools import partial
 from hashlib import blake2b
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from lockstep.errors import Code
@@ -22,7 +22,7 @@ from lockstep.session.outcome import Outcome
 from lockstep.session.policy import Declared, classify
 from lockstep.session.secrets import Secrets
 from lockstep.session.tape import Recorded, Slot
-from lockstep.session.ticks import here
+from lockstep.session.ticks import HERE, Ticks, here
 
 
 class Handed:
@@ -77,22 +77,19 @@ def served(recorded: Recorded, body: Callable[[int], Value]) -> bytes:
     return handed.digest()
 
 
-class Within:
+class Within(msgspec.Struct, gc=False):
     """Sets whose code is running for the length of a block."""
 
-    __slots__ = ("_token", "_value")
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-        self._token: Token[Any] | None = None
+    value: Any
+    token: Any = None
 
     def __enter__(self) -> None:
-        self._token = INSIDE.set(self._value)
+        self.token = INSIDE.set(self.value)
 
     def __exit__(self, *_: object) -> None:
-        token, self._token = self._token, None
+        token, self.token = self.token, None
         try:  # noqa: SIM105 - as `leave`, which each chunk of an answer would call otherwise
-            INSIDE.reset(token)  # type: ignore[arg-type]
+            INSIDE.reset(token)
         except ValueError:
             pass
 
@@ -168,7 +165,7 @@ class LiveCall:
         self._ended = False
         self._handed: Handed | None = None
         self._outcomes: dict[str, Outcome] | None = None
-        ticks = here()
+        ticks = HERE.ticks
         self._serial = ticks.serial if ticks is not None else 0
 
     def ask(
@@ -231,7 +228,7 @@ class LiveCall:
 
     def inside(self) -> Within:
         if self._serial >= 0:
-            ticks = here()
+            ticks = HERE.ticks
             self._serial = ticks.serial if ticks is not None else 0
         return Within(self)
 
@@ -244,7 +241,8 @@ class LiveCall:
         if self._ended or not self.pos:
             return
         session = self.session
-        pos, tick = session.position(), self._tick() if lane is None else -1
+        ticks = HERE.ticks
+        pos, tick = session.position(), -1 if ticks is None or lane is not None else self._tick(ticks)
         try:
             name = (lane or self.lane).name
             session.emit(Kind.PART, name, pos, channel, "", self.pos, tick, body=value, finish=self._given)
@@ -275,7 +273,8 @@ class LiveCall:
             return
         self._ended = True
         session = self.session
-        pos, tick = session.position(), self._tick() if lane is None else -1
+        ticks = HERE.ticks
+        pos, tick = session.position(), -1 if ticks is None or lane is not None else self._tick(ticks)
         try:
             body: Value = value
             if status == Status.ERROR and not how:
@@ -313,9 +312,8 @@ class LiveCall:
             outcome = outcomes[channel] = Outcome(self.session.secrets)
         return outcome.hide(value)
 
-    def _tick(self) -> int:
-        ticks = here()
-        if ticks is None or not ticks.running or ticks.serial == self._serial:
+    def _tick(self, ticks: Ticks) -> int:
+        if not ticks.running or ticks.serial == self._serial:
             return -1
         self._serial = max(self._serial, 0)
         return ticks.count

@@ -188,19 +188,21 @@ class Ticks:
 
 
 class _Here(threading.local):
+    """`ticks`: those of this thread, None where no loop has run under the present session."""
+
     ticks: Ticks | None = None
 
 
-_here = _Here()
+HERE = _Here()
 
 
 def here() -> Ticks | None:
     """The ticks of this thread, None where no loop has run under the present session."""
-    return _here.ticks
+    return HERE.ticks
 
 
 def set_here(ticks: Ticks | None) -> None:
-    _here.ticks = ticks
+    HERE.ticks = ticks
 
 
 def _poke(loop: Any) -> None:

@@ -213,7 +213,10 @@ def _tapped(session: Any, call: Any, request: Any, response: Any, stream: Any) -
         status, extensions = response.status, response.extensions
         switched = status == 101 or (request.method == b"CONNECT" and 200 <= status < 300)
         told = {name: extensions.get(name) for name in _TOLD}
-        peer = _peer(extensions.get("network_stream"))
+        connection = extensions.get("network_stream")
+        peer = getattr(connection, _PEER, _UNASKED)
+        if peer is _UNASKED:
+            peer = _peer(connection)
         call.part(partial(_head, status, tuple(response.headers), told, peer, tuple(request.headers), switched))
         if switched:
             # From here on it is a websocket or a tunnel, which no tap follows.
@@ -228,13 +231,11 @@ def _tapped(session: Any, call: Any, request: Any, response: Any, stream: Any) -
 
 def _peer(stream: Any) -> Any:
     """The address at the other end of a connection, asked for once: it is information only."""
-    found = getattr(stream, _PEER, _UNASKED)
-    if found is _UNASKED:
-        found = None
-        with suppress(Exception):  # OSError on a connection that the peer has closed already
-            found = stream.get_extra_info("server_addr")
-        with suppress(AttributeError):
-            setattr(stream, _PEER, found)
+    found = None
+    with suppress(Exception):  # OSError on a connection that the peer has closed already
+        found = stream.get_extra_info("server_addr")
+    with suppress(AttributeError):
+        setattr(stream, _PEER, found)
     return found
 
 

@@ -79,7 +79,11 @@ class GatedLock:
             if not self._raw.acquire(blocking, timeout):
                 lane.session.cause(lane, "acquire", number)
                 return False
-        self._count(lane.session, lane.strand)
+        strand = lane.strand
+        if strand is self._last:
+            self._run += 1
+        else:
+            self._count(lane.session, strand)
         return True
 
     def _count(self, session: Any, strand: Any) -> None:
@@ -174,10 +178,9 @@ class GatedRLock(GatedLock):
             self._count(session, strand)
 
 
-def _name() -> str | None:
-    """The name of a lock made here, None where it is not the program's."""
-    lane = _lane()
-    return None if lane is None else f"{lane.name}:{lane.ordinal('lock')}"
+def _name(lane: Lane) -> str:
+    """The name of a lock of the program's that is made here."""
+    return f"{lane.name}:{lane.ordinal('lock')}"
 
 
 class _Either(type):
@@ -191,14 +194,14 @@ class Lock(metaclass=_Either):
     """Stands for `threading.Lock`."""
 
     def __new__(cls) -> Any:
-        name = _name()
-        return _Lock() if name is None else GatedLock(_Lock(), name)
+        lane = _lane()
+        return _Lock() if lane is None else GatedLock(_Lock(), _name(lane))
 
 
 def RLock(*args: Any, **kwargs: Any) -> Any:  # noqa: N802 - it stands for threading.RLock
     """Stands for `threading.RLock`."""
-    name = _name()
-    return _locks[1](*args, **kwargs) if name is None else GatedRLock(_RLock(), name)
+    lane = _lane()
+    return _locks[1](*args, **kwargs) if lane is None else GatedRLock(_RLock(), _name(lane))
 
 
 def install() -> None:
