@@ -104,7 +104,7 @@ class _Once:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._recording._finish(error, _data(self.result))
+        self._recording._finish(error, data(self.result))
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -271,7 +271,7 @@ def _end_fork(session: Session, result: Any, error: BaseException | None) -> Run
     if offspring.elsewhere(session, error):
         raise SystemExit(0 if error is None else 1)
     report = offspring.together(
-        session, finish(session, None, None if stopped else error, UNKNOWN if stopped else _data(result))
+        session, finish(session, None, None if stopped else error, UNKNOWN if stopped else data(result))
     )
     if isinstance(error, (KeyboardInterrupt, SystemExit)):
         raise error
@@ -306,7 +306,7 @@ def _end(session: Session, result: Any, error: BaseException | None) -> Replay:
     stopped = isinstance(error, Stop) or session.stopped
     if offspring.elsewhere(session, error):
         raise SystemExit(0 if error is None else 1)  # a child that came here on its parent's way
-    report = finish(session, None, None if stopped else error, UNKNOWN if stopped else _data(result))
+    report = finish(session, None, None if stopped else error, UNKNOWN if stopped else data(result))
     report = offspring.together(session, report)
     if isinstance(error, (KeyboardInterrupt, SystemExit)):
         raise error
@@ -329,7 +329,8 @@ def _text(report: Report) -> str:
     return "\n".join("".join(piece if isinstance(piece, str) else piece[0] for piece in line) for line in lines)
 
 
-def _data(result: Any) -> Value:
+def data(result: Any) -> Value:
+    """A target's result as a part of the run's end."""
     # A result that is no data can't be compared; it is then not part of the run's end.
     from lockstep.errors import LockstepError
 

@@ -32,6 +32,9 @@ Isolate = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run, as `lockstep runs` names it.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Run the recorded command of an imported run.")]
+Target = Annotated[
+    str, typer.Option("--target", metavar="MODULE:NAME", help="Call this instead, in a run that was recorded in code.")
+]
 Command = Annotated[
     list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Run this instead of the recorded command.")
 ]
@@ -89,6 +92,7 @@ def replay(
     run: Run,
     command: Command = None,
     store: Store = None,
+    target: Target = "",
     speed: Annotated[
         float,
         typer.Option("--speed", min=0.0, metavar="F", help="Pace of streams: 0 at once, 1 as recorded, 10 faster."),
@@ -105,6 +109,7 @@ def replay(
         run,
         command or [],
         store=store,
+        target=target,
         speed=speed,
         trust=trust,
         isolate=isolate,
@@ -135,6 +140,7 @@ def fork(
         ),
     ] = "",
     branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The new branch's name.")] = "",
+    target: Target = "",
     store: Store = None,
     trust: Trust = False,
     isolate: Isolate = False,
@@ -155,6 +161,7 @@ def fork(
         live=live or [],
         tail=tail,
         branch=branch,
+        target=target,
         trust=trust,
         isolate=isolate,
         as_json=as_json,

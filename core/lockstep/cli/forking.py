@@ -14,15 +14,23 @@ from lockstep.session.policy import Tail
 
 def fork(
     address: str, command: Sequence[str], *, store: str | None, edits: Sequence[str], live: Sequence[str], tail: Tail,
-    branch: str, trust: bool, isolate: bool, as_json: bool, debug: bool,
+    branch: str, target: str = "", trust: bool, isolate: bool, as_json: bool, debug: bool,
 ) -> None:  # fmt: skip
     """Forks once, and says how it went."""
     with failures.reported(as_json=as_json, debug=debug):
         run = address.partition(":")[0]
-        done = forks.fork(
-            str(locate(store)), address, command, edits=[editing.parse(text, run) for text in edits], live=live,
-            tail=tail, branch=branch, stdout=2 if as_json else None, trust=trust, isolate=isolate, debug=debug,
-        )  # fmt: skip
+        path, changes = str(locate(store)), [editing.parse(text, run) for text in edits]
+        if target:
+            from lockstep.cli import targets
+
+            done = targets.fork(
+                path, address, target, edits=changes, live=live, tail=tail, branch=branch, as_json=as_json
+            )
+        else:
+            done = forks.fork(
+                path, address, command, edits=changes, live=live, tail=tail, branch=branch,
+                stdout=2 if as_json else None, trust=trust, isolate=isolate, debug=debug,
+            )  # fmt: skip
         if as_json:
             terminal.emit(done)
         else:

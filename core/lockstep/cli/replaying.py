@@ -20,6 +20,7 @@ def replay(
     command: Sequence[str],
     *,
     store: str | None,
+    target: str = "",
     speed: float,
     trust: bool,
     isolate: bool,
@@ -28,10 +29,16 @@ def replay(
 ) -> None:
     """Replays once and says whether it was the same run."""
     with failures.reported(as_json=as_json, debug=debug):
-        done = replays.replay(
-            str(locate(store)), run, command, speed=speed, stdout=2 if as_json else None, trust=trust,
-            isolate=isolate, debug=debug,
-        )  # fmt: skip
+        path = str(locate(store))
+        if target:
+            from lockstep.cli import targets
+
+            done = targets.replay(path, run, target, speed=speed, as_json=as_json)
+        else:
+            done = replays.replay(
+                path, run, command, speed=speed, stdout=2 if as_json else None, trust=trust, isolate=isolate,
+                debug=debug,
+            )  # fmt: skip
         if as_json:
             terminal.emit(done)
         else:

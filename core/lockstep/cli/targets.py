@@ -1,0 +1,84 @@
+"""`--target`: replays and forks of a callable, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lockstep.debugger import fork as forks
+from lockstep.debugger.edits import Edit
+from lockstep.debugger.fork import Forked
+from lockstep.debugger.replay import Replayed
+from lockstep.inprocess import data
+from lockstep.launch import offspring
+from lockstep.launch.target import load
+from lockstep.session import policy as policies
+from lockstep.session import rules
+from lockstep.session.policy import Tail
+from lockstep.session.report import Report
+from lockstep.session.session import UNKNOWN, Session, finish, start_fork, start_replay
+
+
+def replay(store: str, run: str, target: str, *, speed: float, as_json: bool) -> Replayed:
+    """Raises TargetError (LS401, LS402), and what `start_replay` raises."""
+    called = load(target)
+    report, exit = _run(start_replay(store, run, speed=speed), called, as_json)
+    return Replayed(
+        run=run, identical=report.identical, cut=report.cut, difference=report.difference, steps=report.steps,
+        digest=report.digest, live_calls=report.live_calls, seconds=report.seconds, exit=exit, recorded_exit=None,
+        command=(), isolated="", coverage=report.coverage, faults=report.faults, redacted=report.redacted,
+    )  # fmt: skip
+
+
+def fork(
+    store: str, address: str, target: str, *, edits: Sequence[Edit], live: Sequence[str], tail: Tail, branch: str,
+    as_json: bool,
+) -> Forked:  # fmt: skip
+    """Raises TargetError (LS401, LS402), and what `debugger.fork.fork` raises."""
+    called = load(target)
+    run, plan = forks.planned(store, address, edits, policies.given(live, tail, rules.here().effects), branch)
+    report, exit = _run(start_fork(store, run, plan), called, as_json)
+    return forks.judge(store, run, plan, exit, report, (), report.coverage)
+
+
+def _run(session: Session, target: Callable[[], Any], as_json: bool) -> tuple[Report, int]:
+    offspring.begin(session)
+    error: BaseException | None = None
+    result: Any = UNKNOWN
+    with _stdout_to_stderr(as_json):
+        try:
+            found = target()
+            result = data(asyncio.run(_awaited(found)) if hasattr(found, "__await__") else found)
+        except BaseException as raised:
+            error = raised
+    if offspring.elsewhere(session, error):
+        raise SystemExit(0 if error is None else 1)
+    stopped = session.stopped
+    report = finish(session, None, None if stopped else error, UNKNOWN if stopped else result)
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    return offspring.together(session, report), 0 if error is None else 1
+
+
+async def _awaited(found: Any) -> Any:
+    return await found
+
+
+@contextmanager
+def _stdout_to_stderr(wanted: bool) -> Iterator[None]:
+    """What the program prints goes to stderr, where stdout is for JSON."""
+    if not wanted:
+        yield
+        return
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)

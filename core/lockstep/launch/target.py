@@ -1,0 +1,36 @@
+"""`--target module:name`: a program as a callable, for runs that were recorded in process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from lockstep.errors import Code, TargetError
+
+
+def load(text: str) -> Callable[[], Any]:
+    """The callable that `module:name` names, imported from the working directory or what is installed.
+
+    Raises TargetError LS401 where it cannot be imported, LS402 where it cannot be called.
+    """
+    module, _, name = text.partition(":")
+    if not module or not name:
+        raise TargetError(Code.NO_TARGET, f"not a target: {text!r}. One looks like agent:main")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = import_module(module)
+    except Exception as error:
+        raise TargetError(Code.NO_TARGET, f"{module} cannot be imported: {type(error).__name__}: {error}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise TargetError(Code.NO_TARGET, f"{module} has no {name}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise TargetError(
+            Code.BAD_TARGET, f"{text} is a {type(found).__name__}, and a target is called without arguments"
+        )
+    target: Callable[[], Any] = found
+    return target
