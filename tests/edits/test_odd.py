@@ -199,3 +199,23 @@ def test_edits_in_code_are_objects(editing: Any) -> None:
     assert (str(failed.error), failed.error.order) == ("order 7 is late", 7)
     with pytest.raises(lockstep.LockstepError, match="LS207"):
         lockstep.fork(f"{editing.run}:1", order, edits={"1": object()})
+
+
+@pytest.mark.parametrize("client", ["httpx", "aiohttp"])
+def test_a_call_that_the_program_gave_up_is_answered(editing: Any, web: Provider, client: str) -> None:
+    async def asked() -> Any:
+        if client == "httpx":
+            async with httpx.AsyncClient(verify=False) as opened:
+                return (await opened.get(f"{web.url}/orders?delay=9")).json()
+        async with aiohttp.ClientSession() as session, session.get(f"{web.url}/orders?delay=9") as answer:
+            return await answer.json(content_type=None)
+
+    async def ask() -> Any:
+        try:
+            return await asyncio.wait_for(asked(), 0.2)
+        except TimeoutError:
+            return "gave up"
+
+    assert editing.record(lambda: asyncio.run(ask())) == "gave up"
+    assert editing.shown() is None
+    assert editing.served(lambda: asyncio.run(ask()), ("", {"status": 200, "body": {"ok": True}})) == {"ok": True}

@@ -8,7 +8,7 @@ from lockstep.debugger import edits as editing
 from lockstep.debugger.edits import Edit as Asked
 from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log.address import Address
-from lockstep.log.model import Event, Kind, Value
+from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.roll import LAUNCH
 from lockstep.log.timeline import END, Effect, Place, Timeline
 from lockstep.session.policy import Policy
@@ -92,9 +92,12 @@ def cut_of(place: Place) -> int:
 
 
 def first_piece(timeline: Timeline, effect: Effect) -> int | None:
-    """The position at which the program began to get an effect's outcome; None where it never did."""
+    """The position at which the program began to get an effect's outcome; None where it never did. Of one that it
+    gave up, that at which it asked: what made it give up lies between."""
     if effect.parts:
         return _position(timeline, effect.parts[0])
+    if effect.status in (Status.CANCELLED, Status.CLOSED):
+        return effect.begin.pos + 1
     return effect.end.pos if effect.end is not None else None
 
 
