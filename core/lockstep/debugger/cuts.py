@@ -10,8 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from lockstep.debugger import plan as plans
+from lockstep.errors import TargetError
+from lockstep.log.address import Address
 from lockstep.log.model import Value
-from lockstep.log.timeline import END, Effect, Step, Timeline
+from lockstep.log.timeline import END, Effect, Place, Step, Timeline
+from lockstep.session.policy import Policy
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -42,7 +46,22 @@ def of_run(timeline: Timeline) -> list[Cut]:
             cuts.append(Cut(str(step.number), step.number))
         elif answered := in_order(step):
             cuts.append(Cut(f"{step.number}.{answered[-1].number}", step.number))
-    return cuts
+    if len(timeline.streams) == 1:
+        return cuts
+    return [cut for cut in cuts if not cut.step or _leaves(timeline, cut)]
+
+
+def _leaves(timeline: Timeline, cut: Cut) -> bool:
+    """Whether a fork can leave there: not where another process of the run closed the step, or was at work."""
+    step = timeline.step(cut.step)
+    ended = step.effects if step.kind == END else ()
+    effect = next((one for one in ended if cut.at == f"{step.number}.{one.number}"), None)
+    address = Address(timeline.reader.info.name, step=step.number, effect=effect.number if effect else None)
+    try:
+        plans.plan(Place(address, timeline, step, effect), "", (), Policy())
+    except TargetError:
+        return False
+    return True
 
 
 def of_step(step: Step) -> list[Cut]:

@@ -34,12 +34,12 @@ def ran(reader: RunReader, run: str, command: Sequence[str]) -> Value:
 
 def runner(
     store: str, run: str, command: Sequence[str], *, live: Sequence[str], tail: Tail, trust: bool, isolate: bool,
-    output: int | None, debug: bool, nursery: Nursery,
+    output: int | None, debug: bool, nursery: Nursery | None = None,
 ) -> Runner:  # fmt: skip
     """Makes probes of that run, an address without a step.
 
     output   file descriptor for what they print, None leaves ours
-    nursery  starts the interpreter once for all of them
+    nursery  starts the interpreter once for all of them; without one it is started for each
     """
 
     def probe(cut: Cut, branch: str) -> Made:
@@ -53,8 +53,9 @@ def runner(
             return done
 
         # Of another command nobody knows yet whether it loads us: that is for the one which is started by itself.
-        done = forked(nursery.run if not command else launch.run)
-        if done.state == DIVERGED and not command:
+        warm = nursery if not command else None
+        done = forked(warm.run if warm is not None else launch.run)
+        if done.state == DIVERGED and warm is not None:
             with open_store(store) as opened:
                 opened.delete_branch(done.run, done.branch)
             done = forked(launch.run)

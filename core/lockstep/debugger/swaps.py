@@ -10,20 +10,21 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lockstep.debugger import calls
+from lockstep.debugger import calls, edits
 from lockstep.debugger.cuts import Cut, in_order
 from lockstep.debugger.diff import DiffEntry, diff
 from lockstep.debugger.search import GOOD
 from lockstep.debugger.structure import Change
 from lockstep.debugger.verdict import Verdict
+from lockstep.errors import EditError
 from lockstep.log import address as addresses
-from lockstep.log.address import Address
-from lockstep.log.model import Status, Value
+from lockstep.log.model import Value
 from lockstep.log.store import Store
-from lockstep.log.timeline import Effect, Step, Timeline, resolve
+from lockstep.log.timeline import END, Effect, Step, Timeline, resolve
 
 _ASKED = 3  # probes that are looked at for what a new answer says
-_ANSWERED = ("answer", "parts", "value")  # where a difference lies in what came back, and not in what was asked
+# Where a difference lies in what came back, not in what was asked.
+_ANSWERED = ("answer", "parts", "value", "error")
 
 
 class Swap(msgspec.Struct, frozen=True):
@@ -47,25 +48,66 @@ class Swap(msgspec.Struct, frozen=True):
 def between(store: Store, bad: str, good: str) -> tuple[Swap, ...]:
     """All of them, in the order in which the bad run got them. The first is where the two runs part.
 
-    Not among them: answers that raised in one of the runs, which no edit can give.
+    Not among them: what no edit can give, and the answers of other processes.
     """
-    found: list[tuple[tuple[int, int, int], Swap]] = []
     place, other = resolve(store, bad), resolve(store, good)
+    mine, theirs = _Places(store, place.timeline), _Places(store, other.timeline)
+    found: list[tuple[tuple[int, int, int], Swap]] = []
     for entry in diff(bad, good, store=store.path).differences:
         if entry.kind not in ("changed", "moved") or entry.follows or not _answers(entry):
             continue
-        if addresses.parse(entry.address_a or "").path != place.address.path:
-            continue  # of another process, whose answers no edit can reach
-        step, effect = _effect(place.timeline, entry.address_a or "")
-        _, answered = _effect(other.timeline, entry.address_b or "")
-        if effect is None or answered is None or Status.ERROR in (effect.status, answered.status):
+        kept, given = mine.find(entry.address_a), theirs.find(entry.address_b)
+        if kept is None or given is None or kept[0].kind == END or kept[1].stream != place.timeline.stream.id:
             continue
+        (step, effect), answered = kept, given[1]
         value = calls.read(other.timeline, answered).outcome
-        at = f"{step.number}.{effect.number}"
-        swap = Swap(at, step.number, effect.number, entry.address_b or "", f"{entry.effect} {entry.name}", value,
-                    _answers(entry))  # fmt: skip
-        found.append(((step.number, effect.end.at if effect.end is not None else 0, effect.end_seq), swap))
+        if effect.end is None or not _can_be_given(place.timeline, effect, value):
+            continue
+        swap = Swap(
+            f"{step.number}.{effect.number}", step.number, effect.number, entry.address_b or "",
+            f"{entry.effect} {entry.name}", value, _answers(entry),
+        )  # fmt: skip
+        found.append(((step.number, effect.end.at, effect.end_seq), swap))
     return tuple(swap for _, swap in sorted(found, key=lambda pair: pair[0]))
+
+
+def _can_be_given(timeline: Timeline, effect: Effect, value: Value) -> bool:
+    try:
+        edits.made(timeline, effect, [("", value)])
+    except EditError:
+        return False
+    return True
+
+
+class _Places:
+    """Where in a run what the addresses of a comparison name is. A step's only effect goes without a number there, and
+    of a run of several processes each process's steps are named."""
+
+    def __init__(self, store: Store, timeline: Timeline) -> None:
+        self._store = store
+        self._timeline = timeline
+        self._at: dict[tuple[int, int], tuple[Step, Effect]] = {}
+        if len(timeline.streams) > 1:
+            self._at = {(one.stream, one.seq): (step, one) for step in timeline.steps for one in step.effects}
+
+    def find(self, address: str | None) -> tuple[Step, Effect] | None:
+        if address is None:
+            return None
+        if not self._at:
+            named = addresses.parse(address)
+            return _of(self._timeline.step(named.step), named.effect) if named.step is not None else None
+        place = resolve(self._store, address)
+        if place.step is None:
+            return None
+        found = _of(place.step, place.effect.number if place.effect is not None else None)
+        return self._at.get((found[1].stream, found[1].seq)) if found is not None else None
+
+
+def _of(step: Step, number: int | None) -> tuple[Step, Effect] | None:
+    effects = in_order(step)
+    if number is None:
+        return (step, effects[0]) if len(effects) == 1 else None
+    return next(((step, effect) for effect in effects if effect.number == number), None)
 
 
 def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
@@ -93,17 +135,20 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
     name = f"{effect.kind} {calls.name(timeline, effect)}" if effect is not None else f"{step.kind} {step.name}".strip()
     swap = next((swap for swap in swaps if swap.at == found.effect), None)
     if swap is not None:
-        return msgspec.structs.replace(found, name=name, changes=swap.changes, other=swap.address)
+        usual = {change.path for one in swaps if one.at != swap.at and one.name == swap.name for change in one.changes}
+        telling = tuple(change for change in swap.changes if change.path not in usual)
+        return msgspec.structs.replace(found, name=name, changes=telling or swap.changes, other=swap.address)
     if effect is None:
         return msgspec.structs.replace(found, name=name)
     # The nearest before it first: the least of what led to the call is new there.
     nearest = sorted(found.judged(GOOD), key=lambda probe: _number(probe.at), reverse=True)[:_ASKED]
     told = [diff(found.run, probe.address, store=store.path).differences for probe in nearest]
-    at = {f"{found.run}:{step.number}", f"{found.run}:{step.number}.{effect.number}"}
-    asked = [entry for entries in told for entry in entries if entry.address_a in at and _answers(entry)]
+    places = _Places(store, timeline)
+    differing = [[entry for entry in entries if _answers(entry) and entry.kind != "removed"] for entries in told]
+    asked = [entry for entries in differing for entry in entries if places.find(entry.address_a) == (step, effect)]
     if not asked:
         return msgspec.structs.replace(found, name=name)
-    like = [entry for entry in told[0] if entry.address_a not in at and _called(entry) == _called(asked[0])]
+    like = [entry for entry in differing[0] if entry not in asked and _called(entry) == _called(asked[0])]
     return msgspec.structs.replace(found, name=name, changes=_telling(asked, like), other=asked[0].address_b or "")
 
 
@@ -125,16 +170,6 @@ def _telling(asked: Sequence[DiffEntry], like: Sequence[DiffEntry]) -> tuple[Cha
 def _answers(entry: DiffEntry) -> tuple[Change, ...]:
     """What differs in what came back."""
     return tuple(change for change in entry.changes if change.path.partition(".")[0].partition("[")[0] in _ANSWERED)
-
-
-def _effect(timeline: Timeline, address: str) -> tuple[Step, Effect | None]:
-    """The effect that an address in a difference names: a step's only one goes without a number there."""
-    place: Address = addresses.parse(address)
-    step = timeline.step(place.step or 0)
-    effects = in_order(step)
-    if place.effect is None:
-        return step, effects[-1] if len(effects) == 1 else None
-    return step, next((effect for effect in effects if effect.number == place.effect), None)
 
 
 def _number(at: str) -> tuple[int, ...]:

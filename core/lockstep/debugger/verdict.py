@@ -110,6 +110,11 @@ def conclude(
         "seconds": seconds, "step": None, "effect": None, "confidence": 1.0,
     }  # fmt: skip
     cut = located.cut
+    if cut is not None and good == "" and located.cuts[known.bad - 1].step < cut.step - 1:
+        why = "steps of other processes lie between, where no fork can leave"
+        between = _between(run, located)
+        count = cut.step - located.cuts[known.bad - 1].step
+        return Verdict(verdict=AMBIGUOUS, why=why, **{**fields, "between": between, "confidence": 1 / count})
     if cut is not None:
         effect = inner.cut.effect if inner is not None and inner.cut is not None else cut.effect
         fields |= {"step": cut.step, "effect": f"{cut.step}.{effect}" if effect is not None else None}
