@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from kinds import IN_TEXT, NEIGHBOURS, TOKENS
 
+from lockstep.log import redact
+from lockstep.log.hiding import Hiding
 from lockstep.log.names import Judge, Rules, Says
-from lockstep.log.redact import scan
+from lockstep.log.redact import Hit, scan
 
 JUDGE = Judge()
 
@@ -94,3 +96,37 @@ def test_the_end_of_a_text_may_cut_a_credential_off() -> None:
         hits = scan(text.encode(), JUDGE, partial=True)
         assert [hit.end for hit in hits] == [len(text)]
         assert hits[0].open
+
+
+def _hits(hiding: Hiding, text: bytes) -> list[bytes]:
+    return [text[hit.start : hit.end] for hit in hiding.hits(text, Says.NOTHING, "")]
+
+
+@pytest.mark.parametrize("text", [*TOKENS.values(), *(text for text, _ in IN_TEXT.values())])
+@pytest.mark.parametrize(
+    "prose", ["Where is my order? It should have come. ", "Qk9PTQ" * 8, '{"id": "a1", "max_tokens": 7}, ']
+)
+def test_what_a_text_shares_with_one_before_hides_no_credential(text: str, prose: str) -> None:
+    before = (prose * 60).encode()
+    for at in range(len(text) + 1):
+        hiding = Hiding(Judge(), lambda value, kind: b"", lambda data, partial: ())
+        assert _hits(hiding, before) == []
+        _hits(hiding, before + text[:at].encode())
+        whole = before + text.encode() + b" " + before
+        assert _hits(hiding, whole) == [whole[hit.start : hit.end] for hit in scan(whole, Judge())]
+
+
+def test_a_text_that_goes_on_is_searched_from_where_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+
+    def counted(data: bytes, judge: Judge, partial: bool = False) -> list[Hit]:
+        searched.append(len(data))
+        return scan(data, judge, partial)
+
+    monkeypatch.setattr(redact, "scan", counted)
+    hiding = Hiding(Judge(), lambda value, kind: b"", lambda data, partial: ())
+    chat, token = b"Where is my order? " * 4000, TOKENS["openai"].encode()
+    assert _hits(hiding, chat) == []
+    assert _hits(hiding, chat + token) == [token]
+    assert searched[0] == len(chat)
+    assert searched[1] < 1000

@@ -25,6 +25,11 @@ _MEMO_TEXT = 512
 _MEMO = 4096
 _MEMO_PAIRS = 32
 _TEXTS = (str, bytes)
+# Texts whose beginning is not searched again: of what sizes, how many, and how much of it all the same.
+_WORTH, _LARGEST = 1024, 1 << 20
+_QUIET = 4
+_STARTS = 32
+_BEFORE = 256
 _LISTS = frozenset((list,))
 
 type Stand = Callable[[bytes, str], bytes]  # a secret and its kind -> what stands for it
@@ -45,6 +50,7 @@ class Hiding:
         self._clean: set[str] = set()
         self._clean_pairs: set[tuple[Any, ...]] = set()
         self._last: tuple[bytes, bytes] = (b"", b"")
+        self._quiet: list[bytes] = []
 
     def forget(self) -> None:
         """More is known to be secret than before."""
@@ -77,7 +83,7 @@ class Hiding:
                 return found
         else:
             found = []
-        inner = redact.scan(data, self.judge, partial)
+        inner = redact.scan(data, self.judge, True) if partial else self._scan(data)
         known = list(self._known(data, partial))
         if self._stored and placeholders.MARK in data:
             at = [(each.start(), each.end()) for each in placeholders.every(data)]
@@ -85,6 +91,25 @@ class Hiding:
         if known or (found and inner):
             return redact.settle((*inner, *known, *found))
         return found or inner
+
+    def _scan(self, data: bytes) -> list[Hit]:
+        """`redact.scan`. A chat's request begins as the one before did: what was searched there, with nothing in it
+        that is a secret or could become one by what follows, is not searched again."""
+        if not _WORTH <= len(data) <= _LARGEST:
+            return redact.scan(data, self.judge)
+        start, like = 0, b""
+        for text in self._quiet:
+            if text[:_STARTS] == data[:_STARTS] and (same := redact.shared(text, data)) > start:
+                start, like = same, text
+        # From where no name or token can begin that goes on behind what they share.
+        start -= _BEFORE
+        start = 1 + max(data.rfind(mark, 0, start) for mark in (b" ", b'"', b"\n")) if start > 0 else 0
+        said = self.judge.said
+        found = redact.scan(data[start:], self.judge)
+        if found or said != self.judge.said or not redact.quiet(data):
+            return [Hit(start + hit.start, start + hit.end, hit.kind, hit.open) for hit in found]
+        self._quiet = [data, *(text for text in self._quiet if text is not like)][:_QUIET]
+        return found
 
     def put(self, data: bytes, hits: list[Hit]) -> bytes:
         """A text with something else in the place of what is secret in it."""

@@ -98,6 +98,7 @@ class Judge:
         self._judged: dict[str, Says] = {}
         self._heard: dict[bytes, tuple[Says, str]] = {}
         self.harmless: set[bytes] = set()  # names heard in texts that say nothing
+        self.said = 0  # how often one was heard that says something
         # What to look for in lower-case text: every name that says something has one of these in it.
         self.stems = (*STEMS, *(name.lower().encode() for name in rules.hide))
 
