@@ -232,3 +232,32 @@ def test_an_answer_that_holds_no_message_is_refused(url: str, body: bytes) -> No
     case = (url, {}, JSON, body)
     with pytest.raises(EditError, match="LS213 no message can be put into this answer"):
         rewording.edited(_request(case), _recorded(case), (), "hello")
+
+
+def test_what_the_providers_own_tools_did_stays() -> None:
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    text = {"type": "text", "text": "Found."}
+    body = {"content": [search, result, text], "stop_reason": "end_turn"}
+    plain = ("https://api.anthropic.com/v1/messages", {"messages": []}, JSON, _encode(body))
+    made = json.loads(rewording.edited(_request(plain), _recorded(plain), (), "Nothing.").body)
+    assert made == {**body, "content": [search, result, {**text, "text": "Nothing."}]}
+    events = (
+        {"type": "message_start", "message": {"content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {**search, "input": {}}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": result},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "content_block_start", "index": 2, "content_block": {**text, "text": ""}},
+        {"type": "content_block_delta", "index": 2, "delta": {"type": "text_delta", "text": "Found."}},
+        {"type": "content_block_stop", "index": 2},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    )
+    streamed = (plain[0], plain[1], SSE, streams.written(streams.Event(event["type"], event) for event in events))
+    read = _read(streamed, _recorded(streamed)).answer
+    assert read is not None and (read.message.text, read.message.tool_calls) == ("Found.", ())
+    again = streams.events(rewording.edited(_request(streamed), _recorded(streamed), (), "Nothing.").body)
+    assert [event.data for event in again][:6] == list(events[:6])
+    assert [event.data.get("delta") for event in again][7] == {"type": "text_delta", "text": "Nothing."}

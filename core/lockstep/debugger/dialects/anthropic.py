@@ -39,6 +39,7 @@ def answer(body: Any) -> Answer:
 def stream(events: Iterable[Any]) -> Answer:
     texts: list[str] = []
     calls = Calls()
+    called: set[Any] = set()
     finish = model = ""
     usage: dict[str, Any] = {}
     for event in events:
@@ -50,10 +51,11 @@ def stream(events: Iterable[Any]) -> Answer:
         elif kind == "content_block_start":
             texts.append(string(block, "text"))
             if _is_call(block):
+                called.add(at(event, "index"))
                 calls.add(at(event, "index"), at(block, "name"), "", at(block, "id"))
         elif kind == "content_block_delta":
             texts.append(string(delta, "text"))
-            if string(delta, "type") == "input_json_delta":
+            if string(delta, "type") == "input_json_delta" and at(event, "index") in called:
                 calls.add(at(event, "index"), "", at(delta, "partial_json"))
         elif kind == "message_delta":
             finish = string(delta, "stop_reason") or finish
@@ -76,7 +78,7 @@ def _message(role: str, content: Any) -> list[Message]:
 
 
 def _is_call(block: Any) -> bool:
-    return string(block, "type").endswith("tool_use")
+    return string(block, "type") == "tool_use"  # others are its provider's own, and have run
 
 
 def _text(content: Any) -> str:
@@ -89,7 +91,7 @@ def _block(block: dict[str, Any]) -> str:
     kind = string(block, "type")
     if kind == "text":
         return string(block, "text")
-    if kind in ("thinking", "redacted_thinking") or kind.endswith(("tool_use", "tool_result")):
+    if kind in ("thinking", "redacted_thinking") or kind == "tool_use" or kind.endswith("tool_result"):
         return ""
     return f"[{kind or 'block'}]"
 

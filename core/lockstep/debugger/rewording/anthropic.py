@@ -78,7 +78,7 @@ def _text(block: Any) -> str | None:
 
 
 def _call(block: Any) -> ToolCall | None:
-    if not saying.kind(block).endswith("tool_use"):
+    if saying.kind(block) != "tool_use":
         return None
     return call(block.get("name"), block.get("input"), block.get("id"))
 
