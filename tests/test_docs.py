@@ -20,6 +20,7 @@ from lockstep.conformance import Report
 from lockstep.debugger import listing
 from lockstep.debugger.recorded import Recorded
 from lockstep.debugger.replay import Replayed
+from lockstep.debugger.verdict import Verdict
 from lockstep.debugger.verify import Verified
 from lockstep.errors import Code, Difference
 from lockstep.log import exchange
@@ -98,6 +99,7 @@ def _commands(place: Path) -> Path:
         ("replay", Replayed),
         ("verify", Verified),
         ("runs", listing.Run),
+        ("bisect", Verdict),
         ("log", listing.Log),
         ("show", listing.Shown),
         ("export", exchange.Exported),

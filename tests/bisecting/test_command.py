@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from math import ceil, log2
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lockstep.testing import Provider, Request
 
 PYTHON = sys.executable
 
@@ -96,6 +99,51 @@ def test_the_answer_that_made_a_run_bad_is_named_with_what_to_do_next(bisect, re
     assert commands[-1] == "fork refund:12 --set 12.1:owed=450"
     for command in commands[:-1]:
         assert lockstep(*command.split()).returncode == 0
+
+
+TALKING = """
+import json, sys
+import httpx
+
+class Overcharged(Exception):
+    pass
+
+def main(url, steps):
+    note, owed = "", 0
+    with httpx.Client() as client:
+        for number in range(steps):
+            asked = {"model": "gpt-4o", "messages": [{"role": "user", "content": f"{number} {note}"}]}
+            said = client.post(url, json=asked).json()["choices"][0]["message"]["content"]
+            told = json.loads(said)
+            note, owed = told["note"], max(owed, told["owed"])
+    if owed > 1000:
+        raise Overcharged(owed)
+
+main(sys.argv[1], int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("planted", [1, 6, 12])
+def test_a_models_answer_that_made_a_run_bad_is_named(bisect, lockstep, tmp_path: Path, planted: int) -> None:
+    state = {"calls": 0, "planted": planted}
+
+    def answer(request: Request) -> str:
+        state["calls"] += 1
+        owed = 4000 if state["calls"] == state["planted"] else 450
+        return json.dumps({"note": uuid.uuid4().hex, "owed": owed})
+
+    (tmp_path / "talking.py").write_text(TALKING)
+    with Provider(answer) as provider:
+        url = f"{provider.url}/v1/chat/completions"
+        lockstep("record", "--run", "refund", "--", PYTHON, "talking.py", url, "12")
+        state.update(calls=0, planted=0)
+        found = told(bisect("refund", "--json"))
+    assert (found["verdict"], found["effect"]) == ("culprit", f"{planted}.1")
+    assert found["probes"] <= ceil(log2(12)) + 1
+    assert found["live_calls"] == state["calls"]
+    assert [(change["path"], change["a"], change["b"]) for change in found["changes"]] == [
+        ("answer.content.owed", "4000", "450")
+    ]
 
 
 def test_json_says_it_in_one_object(bisect, record) -> None:

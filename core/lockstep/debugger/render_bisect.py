@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 from collections.abc import Callable, Sequence
 
@@ -18,8 +16,6 @@ from lockstep.debugger.verdict import AMBIGUOUS, CULPRIT, IN_THE_CODE, NOT_RECOR
 _MARK: dict[str, Piece] = {BAD: ("●", "bad"), GOOD: ("○", "good"), SKIP: ("?", "warn")}
 _WIDE = 100
 _SHOWN = 5
-_SETS = 3
-_INDEX = re.compile(r"\[\d+\]")
 
 
 def probing(wanted: Wanted, tried: Sequence[Probe]) -> Line:
@@ -60,35 +56,16 @@ def _culprit(found: Verdict) -> _Said:
     if found.other:
         lines.append([("  that one    ", "dim"), (f"lockstep show {shlex.quote(found.other)}", "address")])
     lines.append([("  next        ", "dim"), (f"lockstep show {shlex.quote(address)}", "address")])
-    mended = _mended(found)
-    if mended:
-        lines.append([("              ", "dim"), (mended, "address")])
+    if found.edits:
+        sets = " ".join(f"--set {shlex.quote(edit)}" for edit in found.edits)
+        fork = f"lockstep fork {shlex.quote(f'{found.run}:{found.step}')} {sets}"
+        lines.append([("              ", "dim"), (fork, "address")])
     return [("✗ ", "bad"), ("culprit", "bad"), "  ", (safe(address), "strong"), f"  {safe(found.name)}"], lines
 
 
 def _field(change: Change) -> str:
     """The place in an answer, as an edit names it."""
     return change.path.removeprefix("answer").removeprefix(".")
-
-
-def _mended(found: Verdict) -> str:
-    """The fork in which the culprit answers as another one did, where few values differ and are known whole."""
-    if found.effect is None or not 1 <= len(found.changes) <= _SETS or not all(map(_whole, found.changes)):
-        return ""
-    sets = []
-    for change in found.changes:
-        place = f"{found.effect}:{_field(change)}" if _field(change) else found.effect
-        sets.append(f"--set {shlex.quote(f'{place}={change.b}')}")
-    return f"lockstep fork {shlex.quote(f'{found.run}:{found.step}')} {' '.join(sets)}"
-
-
-def _whole(change: Change) -> bool:
-    """Whether the other value stands there as it is, and the place is one that an edit can name."""
-    try:
-        json.loads(change.b)
-    except ValueError:
-        return False
-    return "…" not in change.b and not _INDEX.search(change.path)
 
 
 def _ambiguous(found: Verdict) -> _Said:

@@ -6,6 +6,7 @@ is what a request merely carries on from an answer before it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import msgspec
@@ -22,6 +23,7 @@ from lockstep.log.model import Value
 from lockstep.log.store import Store
 from lockstep.log.timeline import END, Effect, Step, Timeline, resolve
 
+_EDITS = 3  # values in which two answers differ, for a fork that mends them
 _ASKED = 3  # probes that are looked at for what a new answer says
 # Where a difference lies in what came back, not in what was asked.
 _ANSWERED = ("answer", "parts", "value", "error")
@@ -137,7 +139,7 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
     if swap is not None:
         usual = {change.path for one in swaps if one.at != swap.at and one.name == swap.name for change in one.changes}
         telling = tuple(change for change in swap.changes if change.path not in usual)
-        return msgspec.structs.replace(found, name=name, changes=telling or swap.changes, other=swap.address)
+        return _with(found, timeline, effect, name=name, changes=telling or swap.changes, other=swap.address)
     if effect is None:
         return msgspec.structs.replace(found, name=name)
     # The nearest before it first: the least of what led to the call is new there.
@@ -149,7 +151,27 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
     if not asked:
         return msgspec.structs.replace(found, name=name)
     like = [entry for entry in differing[0] if entry not in asked and _called(entry) == _called(asked[0])]
-    return msgspec.structs.replace(found, name=name, changes=_telling(asked, like), other=asked[0].address_b or "")
+    changes = _telling(asked, like)
+    return _with(found, timeline, effect, name=name, changes=changes, other=asked[0].address_b or "")
+
+
+def _with(
+    found: Verdict, timeline: Timeline, effect: Effect | None, *, name: str, changes: tuple[Change, ...], other: str
+) -> Verdict:
+    """The verdict with what is known of the culprit's answer, and the edits that give it the other one."""
+    told = _mending(timeline, effect, changes) if effect is not None and len(changes) <= _EDITS else ()
+    sets = tuple(f"{found.effect}:{path}={value}" if path else f"{found.effect}={value}" for path, value in told)
+    return msgspec.structs.replace(found, name=name, changes=changes, other=other, edits=sets)
+
+
+def _mending(timeline: Timeline, effect: Effect, changes: Sequence[Change]) -> tuple[tuple[str, str], ...]:
+    """Place and value of each, as `--set` takes them; none where one of them is not known whole, or can't be given."""
+    told = tuple((change.path.removeprefix("answer").removeprefix("."), change.b) for change in changes)
+    try:
+        edits.made(timeline, effect, [(path, json.loads(value)) for path, value in told])
+    except (ValueError, EditError):
+        return ()
+    return told if not any("…" in value for _, value in told) else ()
 
 
 def _called(entry: DiffEntry) -> tuple[str, str]:

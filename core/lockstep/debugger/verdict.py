@@ -57,6 +57,7 @@ class Verdict(msgspec.Struct, frozen=True):
     name        what the culprit is: `tool get_order(452)`
     changes     where its recorded answer (a) differs from another one (b): that at `other`, of a probe which asked anew
                 or of the good run
+    edits       of a fork in which it answers as the other one did, where few values differ: `7.1:total=450`
     tried       all probes in the order in which they were judged
     seconds     that all of it took
     """
@@ -73,6 +74,7 @@ class Verdict(msgspec.Struct, frozen=True):
     name: str = ""
     changes: tuple[Change, ...] = ()
     other: str = ""
+    edits: tuple[str, ...] = ()
     tried: tuple[Probe, ...] = ()
     seconds: float = 0.0
 
