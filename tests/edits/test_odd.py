@@ -14,8 +14,10 @@ import pytest
 import requests
 
 import lockstep
+from lockstep.debugger import edits
 from lockstep.errors import AddressError, EditError
-from lockstep.log.store import locate
+from lockstep.log.store import locate, open_store
+from lockstep.log.timeline import Timeline
 from lockstep.testing import Answer, Provider
 
 KEY = "sk-" + "lockstep" * 4
@@ -219,3 +221,18 @@ def test_a_call_that_the_program_gave_up_is_answered(editing: Any, web: Provider
     assert editing.record(lambda: asyncio.run(ask())) == "gave up"
     assert editing.shown() is None
     assert editing.served(lambda: asyncio.run(ask()), ("", {"status": 200, "body": {"ok": True}})) == {"ok": True}
+
+
+def test_an_answer_of_another_run_is_given_with_what_show_leaves_out(editing: Any, web: Provider) -> None:
+    def fetch() -> Any:
+        answer = requests.get(f"{web.url}/cookies")
+        return answer.json(), answer.headers["set-cookie"]
+
+    editing.record(fetch)
+    first = editing.run
+    second = editing.record(fetch)
+    with open_store(None) as store:
+        timeline = Timeline(store.run(editing.run))
+        taken = edits.taken(timeline, edits.find(timeline, "1"))
+    editing.run = first
+    assert editing.served(fetch, ("", taken)) == second

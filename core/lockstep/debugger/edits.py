@@ -176,6 +176,15 @@ def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tupl
     return outcomes.pieces(after, parts, end, effect.status)
 
 
+def taken(timeline: Timeline, effect: Effect) -> Value:
+    """What an effect answered, as an edit of another run's takes it: also what `show` does not print."""
+    outcome: Value = calls.read(timeline, effect).outcome
+    if effect.kind not in _EXCHANGES or not isinstance(outcome, dict) or "headers" not in outcome:
+        return outcome
+    headers: list[Value] = [[name, value] for name, value in answer(timeline.parts(effect)).headers]
+    return {**outcome, "headers": headers}
+
+
 def _alike(a: Any, b: Any) -> bool:
     return repr(a) == repr(b)  # True and 1 are equal, and not the same
 

@@ -62,7 +62,7 @@ def between(store: Store, bad: str, good: str) -> tuple[Swap, ...]:
         if kept is None or given is None or kept[0].kind == END or kept[1].stream != place.timeline.stream.id:
             continue
         (step, effect), answered = kept, given[1]
-        value = calls.read(other.timeline, answered).outcome
+        value = edits.taken(other.timeline, answered)
         if effect.end is None or not _can_be_given(place.timeline, effect, value):
             continue
         swap = Swap(
