@@ -76,7 +76,7 @@ class Inside(Protocol):
 
 
 class Call(Protocol):
-    """The surface that taps use; `lockstep.session.effects` has the two implementations."""
+    """The surface that taps use; `lockstep.session.effects`, `served` and `forked` implement it."""
 
     live: bool  # from `open` on; if held, from `ready` on and False before
     held: bool  # from `open` on: nothing may be sent or started before `ready`

@@ -17,7 +17,7 @@ import msgspec
 from lockstep.errors import Code, Difference
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session import difference, engine, reads
-from lockstep.session.effects import Handed
+from lockstep.session.handed import Handed
 from lockstep.session.printed import Printed
 from lockstep.session.tape import LaneTape, Recorded, Slot, Tape
 

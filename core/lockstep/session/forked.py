@@ -10,8 +10,10 @@ from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.placeholders import Placeholder
 from lockstep.session import lanes
 from lockstep.session.call import Piece
-from lockstep.session.effects import Handed, LiveCall, ServedCall, Within
+from lockstep.session.effects import LiveCall, Within
+from lockstep.session.handed import Handed
 from lockstep.session.lanes import Lane
+from lockstep.session.served import ServedCall
 from lockstep.session.tail import Answer, Live
 from lockstep.session.tape import Recorded
 from lockstep.session.ticks import here

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from lockstep.log import canonical
 from lockstep.log.model import Event, Kind, Value
 from lockstep.session import engine, lanes, reads, sites
-from lockstep.session.effects import Handed, Ignored, LiveCall
+from lockstep.session.effects import Ignored, LiveCall
+from lockstep.session.handed import Handed
 from lockstep.session.lanes import Lane
 from lockstep.session.pieces import Pieces
 from lockstep.session.printed import Outlet, Printed

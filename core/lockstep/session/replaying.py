@@ -15,12 +15,13 @@ from lockstep.errors import Code, Cut, Difference, Divergence
 from lockstep.log import canonical
 from lockstep.log.model import Kind, Value
 from lockstep.session import claims, current, engine, findings, lanes, reads, sites
-from lockstep.session.effects import Handed, ServedCall, served
 from lockstep.session.gate import Gate, Stopped
+from lockstep.session.handed import Handed, served
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed
 from lockstep.session.report import Report
 from lockstep.session.secrets import Secrets
+from lockstep.session.served import ServedCall
 from lockstep.session.standstill import Standstill
 from lockstep.session.surface import UNKNOWN, Session, ending
 from lockstep.session.tape import Recorded, Slot, Tape

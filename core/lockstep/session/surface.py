@@ -18,8 +18,8 @@ from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import coverage, engine, sites
 from lockstep.session.board import Board
-from lockstep.session.effects import Handed
 from lockstep.session.gate import Gate
+from lockstep.session.handed import Handed
 from lockstep.session.lanes import Lane
 from lockstep.session.policy import NO_RULES, EffectRules
 from lockstep.session.printed import Printed, Whole

@@ -11,7 +11,7 @@ HOOKS = (
     "lockstep.session.secrets:Secrets.asked",
     "lockstep.session.secrets:Secrets.hide",
     "lockstep.session.writer:Writer.put",
-    "lockstep.session.effects:Handed.end",
+    "lockstep.session.handed:Handed.end",
     "lockstep.log.sqlite.append:SqliteAppender.append",
 )
 
