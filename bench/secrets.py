@@ -1,4 +1,4 @@
-"""What hiding secrets costs: a scan of 100 kB, and what is added to a call of 1.4 kB in the calling thread.
+"""What hiding secrets costs: a scan of 100 kB, and what is added to a call of 1.4 kB (on the writer's thread).
 
     python bench/secrets.py
 

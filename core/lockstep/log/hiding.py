@@ -25,7 +25,8 @@ _MEMO_TEXT = 512
 _MEMO = 4096
 _MEMO_PAIRS = 32
 _TEXTS = (str, bytes)
-# Texts whose beginning is not searched again: of what sizes, how many, and how much of it all the same.
+# Texts whose beginning is not searched again: of which sizes, how many are remembered, how many bytes tell that one may
+# be like another, and how many before their difference are searched all the same.
 _WORTH, _LARGEST = 1024, 1 << 20
 _QUIET = 4
 _STARTS = 32
@@ -49,18 +50,19 @@ class Hiding:
         self._known = known
         self._clean: set[str] = set()
         self._clean_pairs: set[tuple[Any, ...]] = set()
-        self._last: tuple[bytes, bytes] = (b"", b"")
+        self._last: tuple[object, bytes, bytes] = (None, b"", b"")
         self._quiet: list[bytes] = []
 
     def forget(self) -> None:
-        """More is known to be secret than before."""
+        """More is known to be secret than before. What another thread finds clean right now, it does not remember."""
         self._clean = set()
         self._clean_pairs = set()
         self.forget_last()
 
     def forget_last(self) -> None:
-        """The next text is scanned, also if it is the last one again."""
-        self._last = (b"", b"")
+        """The next text is scanned, also if it is the last one again, and all of it."""
+        self._last = (None, b"", b"")
+        self._quiet = []
 
     def value(self, value: Value, says: Says = Says.NOTHING, name: str = "") -> Value:
         """A value with placeholders in it. `name` and what it says: where the value stands."""
@@ -125,9 +127,9 @@ class Hiding:
         return data if self._stored else placeholders.escaped(data)
 
     def _text(self, text: str, says: Says, name: str) -> str:
-        size = len(text)
+        size, clean = len(text), self._clean
         if says is Says.NOTHING:
-            if size < _SHORT or text in self._clean:
+            if size < _SHORT or text in clean:
                 return text
         elif not size:
             return text
@@ -136,20 +138,21 @@ class Hiding:
         if hits or placeholders.MARK in data:
             return self.put(data, hits).decode("utf-8", "surrogatepass")
         if size <= _MEMO_TEXT and says is Says.NOTHING:
-            if len(self._clean) > _MEMO:
-                self._clean = set()
-            self._clean.add(text)
+            if len(clean) > _MEMO:
+                clean.clear()
+            clean.add(text)
         return text
 
     def _bytes(self, data: bytes, says: Says, name: str) -> bytes:
         if len(data) < _SHORT and says is Says.NOTHING:
             return data
-        before, hidden = self._last  # a request's body is in what is stored and in what must match
-        if before is data:
+        clean = self._clean
+        known, before, hidden = self._last  # a request's body is in what is stored and in what must match
+        if before is data and known is clean:
             return hidden
         hits = self.hits(data, says, name)
         hidden = self.put(data, hits) if hits or placeholders.MARK in data else data
-        self._last = (data, hidden)
+        self._last = (clean, data, hidden)
         return hidden
 
     def _map(self, fields: dict[str, Value], says: Says, under: str) -> Value:
@@ -197,10 +200,11 @@ class Hiding:
     def _pairs(self, items: list[Value], says: Says) -> Value:
         """Pairs of name and value. Headers mostly come again: those without anything are remembered as a whole."""
         told: Any = None
+        clean = self._clean_pairs
         if len(items) <= _MEMO_PAIRS and _LISTS.issuperset(map(type, items)):
             told = says, *map(tuple, items)  # type: ignore[arg-type]
             try:
-                if told in self._clean_pairs:
+                if told in clean:
                     return items
             except TypeError:
                 told = None  # something in it is no text
@@ -211,9 +215,9 @@ class Hiding:
             told is not None
             and sum(len(text) for pair in told[1:] for text in pair if type(text) in _TEXTS) <= _MEMO_TEXT
         ):
-            if len(self._clean_pairs) > _MEMO:
-                self._clean_pairs = set()
-            self._clean_pairs.add(told)
+            if len(clean) > _MEMO:
+                clean.clear()
+            clean.add(told)
         return items
 
     def _pair(self, item: Value, says: Says) -> Value:

@@ -1,9 +1,10 @@
 """Gets events from the program's threads to the log without making them wait.
 
-`put` costs a queue operation; one thread of ours packs and commits what has queued. It waits a little for
-more to come: woken for every event it would take the interpreter from the program each time, right where
-that waits for the network (a model call is six events, and cost three times as much). `flush` says when
-everything put before is durable, and is not kept waiting.
+`put` costs a queue operation; one thread of ours makes of each event what is stored (its secrets hidden, its key
+and digest), in the order put, and packs and commits what has queued. Back to back that takes a third of what it
+takes where the program comes from its network, with nothing of it in the processor's caches.
+Our thread waits a little for more to come, also while more keeps coming: woken for every event it would take the
+interpreter from the program each time. `flush` says when everything put before is durable, and is not kept waiting.
 Nothing here raises into the program: what goes wrong is told to `fault`, once for each kind of trouble.
 
 A store that cannot be written for a while (full disk, a stopped process that holds the lock) is tried
