@@ -16,7 +16,9 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -98,9 +100,13 @@ class Nursery:
         try:
             meeting.put(place, "plan", plan)
             meeting.put(place, "command", b"\0".join(os.fsencode(word) for word in command))
-            return outcome.read(place, command, mode, self._child(place))
+            ended = self._child(place)
+            if ended is not None:
+                return outcome.read(place, command, mode, ended)
         finally:
             meeting.remove(place)
+        self.close()  # somebody has ended it
+        return launch.run(command, mode, store, name, plan=plan, stdout=stdout, stderr=stderr, isolate=isolate, **how)
 
     def close(self) -> None:
         """Ends the process."""
@@ -134,21 +140,27 @@ class Nursery:
         pid, self._pid = self._pid, 0
         return pid
 
-    def _child(self, place: str) -> supervise.Ended:
-        """Has a child made that meets us there, and waits for its end."""
-        os.write(self._orders, os.fsencode(place) + b"\n")
-        asked = False
-        pid = int(self._line() or 0)
+    def _child(self, place: str) -> supervise.Ended | None:
+        """Has a child made that meets us there, and waits for its end. None where there is nobody who could."""
         try:
+            os.write(self._orders, os.fsencode(place) + b"\n")
+        except BrokenPipeError:
+            return None
+        with _asked_to_end():
             told = self._line()
-        except KeyboardInterrupt:
-            # From a terminal the program has got it too; from elsewhere we are the only one.
-            asked = True
-            for number in (signal.SIGINT, signal.SIGKILL):
-                if select.select([self._news], [], [], _PATIENCE)[0]:
-                    break
-                os.kill(pid, number)
-            told = self._line()
+            if not told:
+                return None
+            pid, asked = int(told), False
+            try:
+                told = self._line()
+            except KeyboardInterrupt:
+                # From a terminal the program has got it too; from elsewhere we are the only one.
+                asked = True
+                for number in (signal.SIGINT, signal.SIGKILL):
+                    if select.select([self._news], [], [], _PATIENCE)[0]:
+                        break
+                    os.kill(pid, number)
+                told = self._line()
         return supervise.Ended(int(told or -signal.SIGKILL), asked)
 
     def _line(self) -> str:
@@ -160,6 +172,22 @@ class Nursery:
             self._heard += piece
         line, _, self._heard = self._heard.partition(b"\n")
         return line.decode()
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[None]:
+    """Whoever asks us to end means the program too, which is not ours to be told of by the system."""
+
+    def asked(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, asked) for number in (signal.SIGTERM, signal.SIGHUP) if ours}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _is_python(word: str) -> bool:
