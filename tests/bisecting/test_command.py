@@ -301,6 +301,43 @@ def test_where_the_program_is_not_the_recorded_one_every_probe_is_skipped(bisect
     }
 
 
+CODED = """
+import os, uuid
+import lockstep
+
+@lockstep.tool(effect="read")
+def look(number, known):
+    return {"note": uuid.uuid4().hex, "owed": 4000 if os.environ.get("PLANTED") == str(number) else 450}
+
+def main():
+    known, owed = "", 0
+    for number in range(1, 9):
+        found = look(number, known)
+        known, owed = found["note"], max(owed, found["owed"])
+    print("owed", owed)
+    if owed > 1000:
+        raise ValueError(owed)
+
+if __name__ == "__main__":
+    with lockstep.record("refund"):
+        main()
+"""
+
+
+def test_a_run_that_was_recorded_in_code_is_searched_by_calling_its_target(lockstep, tmp_path: Path) -> None:
+    (tmp_path / "coded.py").write_text(CODED)
+    subprocess.run(
+        [PYTHON, "coded.py"], cwd=tmp_path, env={**os.environ, "PLANTED": "6"}, capture_output=True, check=False
+    )
+    nobody = lockstep("bisect", "refund")
+    assert (nobody.returncode, "LS401" in nobody.stderr) == (125, True)
+    done = lockstep("bisect", "refund", "--target", "coded:main", "--json")
+    assert (told(done)["verdict"], told(done)["effect"]) == ("culprit", "6.1"), done.stderr
+    assert "owed" in done.stderr
+    again = told(lockstep("bisect", "refund", "--target", "coded:main", "--json"))
+    assert all(probe["found"] for probe in again["tried"])
+
+
 # With a run that went right.
 
 

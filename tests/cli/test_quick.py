@@ -62,6 +62,7 @@ def test_it_reads_a_plain_replay_and_verify() -> None:
             "command": ["python", "a.py"],
             "store": "s.db",
             "speed": 1.5,
+            "target": "",
             "trust": False,
             "isolate": False,
             "as_json": True,

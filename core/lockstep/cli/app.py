@@ -303,6 +303,7 @@ def bisect(
     tail: Annotated[
         str, typer.Option("--tail", metavar="live|reuse|record", help="What becomes of calls after a probe's cut.")
     ] = "",
+    target: Target = "",
     again: Annotated[bool, typer.Option("--again", help="Run also probes that were run before.")] = False,
     trust: Trust = False,
     isolate: Isolate = False,
@@ -317,7 +318,8 @@ def bisect(
         bisecting.log(words[0], store=store, bad=bad, as_json=as_json, debug=debug or context.obj)
         return
     bisecting.bisect(
-        run, words, store=store, bad=bad, good=good, live=live or [], tail=tail, again=again, trust=trust,
+        run, words, store=store, bad=bad, good=good, live=live or [], tail=tail, target=target, again=again,
+        trust=trust,
         isolate=isolate, as_json=as_json, debug=debug or context.obj,
     )  # fmt: skip
 

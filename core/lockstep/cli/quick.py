@@ -26,8 +26,9 @@ AGAIN = {
         "--live": (True, "live"),
         "--tail": (True, "tail"),
         "--again": (False, "again"),
+        "--target": (True, "target"),
     },
-    "replay": {**_EITHER, "--speed": (True, "speed")},
+    "replay": {**_EITHER, "--speed": (True, "speed"), "--target": (True, "target")},
     "verify": {**_EITHER, "--times": (True, "times"), "--authentic": (False, "authentic")},
 }
 HOMES = {"replay": "replaying", "verify": "replaying", "bisect": "bisecting"}  # modules of `lockstep.cli`
@@ -38,10 +39,11 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "live": (),
         "tail": "",
         "again": False,
+        "target": "",
         "trust": False,
         "isolate": False,
     },
-    "replay": {"speed": 0.0, "trust": False, "isolate": False},
+    "replay": {"speed": 0.0, "target": "", "trust": False, "isolate": False},
     "verify": {"times": 1, "authentic": False, "trust": False, "isolate": False},
 }
 
@@ -118,7 +120,7 @@ def _value(argument: str, text: str) -> str | float | int | None:
     digits = text.replace(".", "", 1) if argument == "speed" else text
     if argument == "tail":
         return text if text in ("live", "reuse", "record") else None
-    if argument in ("store", "bad", "good", "live"):
+    if argument in ("store", "bad", "good", "live", "target"):
         return text
     if not (digits.isascii() and digits.isdigit()):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,28 +10,44 @@ from lockstep.cli import failures, terminal
 from lockstep.debugger import bisect as bisects
 from lockstep.debugger import forked_probes, predicate, probes, render_bisect, render_preview
 from lockstep.debugger.bisect import Inquiry, Wanted
+from lockstep.debugger.cuts import Cut
+from lockstep.debugger.fork import given
+from lockstep.debugger.probes import Made
 from lockstep.debugger.verdict import CULPRIT, Probe, Verdict
 from lockstep.launch.nursery import Nursery
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, resolve
 from lockstep.session import rules
-from lockstep.session.policy import TAILS, Policy
+from lockstep.session.policy import TAILS, Policy, Tail
 
 
 def bisect(
     store: Store, run: str, place: Place, command: Sequence[str], *, bad: str, good: str, live: Sequence[str],
-    tail: str, again: bool, trust: bool, isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
+    tail: str, target: str, again: bool, trust: bool, isolate: bool, as_json: bool, debug: bool, output: int,
+    nursery: Nursery,
 ) -> int:  # fmt: skip
     """Finds the answer that makes the run bad and says so. Returns the exit status."""
     reader = place.timeline.reader
     policy = Policy(tuple(live), next(one for one in TAILS if one == tail), rules.here().effects)
-    ran = forked_probes.ran(reader, run, command)
+    ran = probes.program([target], os.getcwd()) if target else forked_probes.ran(reader, run, command)
     found = bisects.begin(store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again)
     if isinstance(found, Inquiry):
-        runner = forked_probes.runner(
-            store.path, found.run, command, live=live, tail=policy.tail, trust=trust, isolate=isolate, output=output,
-            debug=debug, nursery=nursery,
-        )  # fmt: skip
+        runner = (
+            _called(store.path, found.run, target, live, policy.tail)
+            if target
+            else forked_probes.runner(
+                store.path,
+                found.run,
+                command,
+                live=live,
+                tail=policy.tail,
+                trust=trust,
+                isolate=isolate,
+                output=output,
+                debug=debug,
+                nursery=nursery,
+            )
+        )
         found = _search(found, runner, quiet=as_json)
     if as_json:
         terminal.emit(found)
@@ -38,6 +55,21 @@ def bisect(
         for line in render_bisect.verdict(found):
             terminal.say(line)
     return failures.OK if found.verdict == CULPRIT else failures.NO
+
+
+def _called(store: str, run: str, target: str, live: Sequence[str], tail: Tail) -> bisects.Runner:
+    """Makes probes by calling a target in this process."""
+    from lockstep.cli import targets
+
+    def probe(cut: Cut, branch: str) -> Made:
+        done = targets.fork(
+            store, f"{run}:{cut.at}", target, edits=given(cut.edits), live=live, tail=tail, branch=branch, as_json=True
+        )
+        difference = done.difference
+        told = "" if difference is None else f"{difference.code} {difference.reason}"
+        return Made(done.branch, done.live, done.refused, told, done.seconds)
+
+    return probe
 
 
 def _predicate(bad: str, store: str, as_json: bool) -> bisects.Bad:

@@ -27,7 +27,8 @@ def ran(reader: RunReader, run: str, command: Sequence[str]) -> Value:
     words = tuple(command) or told.command
     if not words:
         raise TargetError(
-            Code.NO_TARGET, f"run {run} was not recorded from a command. Name one: lockstep bisect {run} -- CMD"
+            Code.NO_TARGET,
+            f"run {run} was not recorded from a command. Name one: -- CMD, or what to call: --target module:name",
         )
     return probes.program(words, os.getcwd() if command else told.cwd)
 
