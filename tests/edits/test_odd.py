@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import http.client
 import json
 from pathlib import Path
 from typing import Any
@@ -236,3 +237,34 @@ def test_an_answer_of_another_run_is_given_with_what_show_leaves_out(editing: An
         taken = edits.taken(timeline, edits.find(timeline, "1"))
     editing.run = first
     assert editing.served(fetch, ("", taken)) == second
+
+
+@pytest.mark.parametrize("client", ["httpx", "http.client", "aiohttp"])
+def test_a_refused_request_is_answered_whatever_it_calls_itself(editing: Any, web: Provider, client: str) -> None:
+    agent = {"user-agent": "refund-bot/1"}
+
+    def call(method: str, body: Any) -> Any:
+        if client == "httpx":
+            return httpx.Client(verify=False, headers=agent).request(method, f"{web.url}/refund", json=body).json()["n"]
+        if client == "http.client":
+            connection = http.client.HTTPConnection(web.url.removeprefix("http://"))
+            connection.request(method, "/refund", json.dumps(body), {**agent, "content-type": "application/json"})
+            return json.loads(connection.getresponse().read())["n"]
+
+        async def send() -> Any:
+            async with aiohttp.ClientSession(headers=agent) as session:
+                async with session.request(method, f"{web.url}/refund", json=body) as answer:
+                    return (await answer.json())["n"]
+
+        return asyncio.run(send())
+
+    def program() -> list[Any]:
+        seen = call("GET", None)
+        return [seen, call("POST", {"cents": 4000, "at": str(seen)})]
+
+    editing.record(program)
+    with pytest.raises(lockstep.Refused) as refused:
+        lockstep.fork(f"{editing.run}:1", program, edits={"1:body.n": "changed"})
+    run = lockstep.fork(f"{refused.value.run.address}:2", program, edits={"2": {"status": 200, "body": {"n": "ok"}}})
+    assert (run.result, run.live, run.edited) == (["changed", "ok"], 0, 1)
+    assert lockstep.replay(run.address, program).identical

@@ -11,7 +11,7 @@ program as the pieces that its client's tap serves (`wires`). Several edits of o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -231,8 +231,16 @@ def _exchange(
             after = answers.edited(after, place, value)
     if after == before and status is not None:
         return _recorded(parts, end, status)
-    client = wires.client(request, parts, before.error, status)
+    client = wires.client(request, parts, before.error, status, _exchanges(timeline))
     return wires.pieces(client, request, parts, before, after)
+
+
+def _exchanges(timeline: Timeline) -> Iterator[tuple[Value, Value]]:
+    """The HTTP exchanges of a run: request, and first piece of the answer."""
+    for step in timeline.walk():
+        for effect in step.effects:
+            if effect.kind in _EXCHANGES and effect.parts:
+                yield timeline.request(effect), timeline.reader.body(effect.stream, effect.parts[0])
 
 
 def _lists(value: Any) -> Any:

@@ -39,33 +39,51 @@ _EMPTY = (204, 304)
 _FIRST_LINE = re.compile(rb"HTTP/(\d)(?:\.(\d))? (?!100\b)\d{3}[^\r\n]*")
 
 
-def client(request: Value, parts: Sequence[Value], error: Value, status: Status | None) -> str:
-    """Which client made an exchange: by the pieces of its outcome, its error, or what it said of itself."""
-    for part in parts:
-        if isinstance(part, dict):
-            if "connected" in part or "trace" in part or "sent" in part:
-                return AIOHTTP
-            if "raw" in part or "connection" in part:
-                return HTTP_CLIENT
-            if "http_version" in part:
-                return HTTPCORE
-    module = str(error.get("module") or "").partition(".")[0] if isinstance(error, dict) else ""
-    if module in ("httpcore", "httpcore2"):
-        return HTTPCORE
-    if module == "aiohttp":
-        return AIOHTTP
-    headers = request.get("headers") if isinstance(request, dict) else None
-    agent = bodies.header(headers, "user-agent")
-    found = next((name for name, sign in _AGENTS if sign.search(agent)), "")
+def client(
+    request: Value, parts: Sequence[Value], error: Value, status: Status | None, others: Iterable[tuple[Value, Value]]
+) -> str:
+    """Which client made an exchange: by the pieces of its outcome, its error, what it said of itself, or by the run's
+    `others` (request, first piece) that say the same, or all."""
+    found = next((name for name in map(_client_of, parts) if name), "") or _by_words(request, error, status)
     if found:
         return found
-    if module or status is Status.OK:
-        return HTTP_CLIENT  # the others have errors of their own, also where a server says nothing
+    seen = [(_agent(asked), _client_of(part)) for asked, part in others]
+    like = {name for agent, name in seen if name and agent == _agent(request)} or {name for _, name in seen if name}
+    if len(like) == 1:
+        return like.pop()
     raise EditError(
         Code.UNEDITABLE,
         "nothing came back here while recording, and it cannot be told which client asked, so not in which form it is "
         "to be answered",
     )
+
+
+def _client_of(part: Value) -> str:
+    """Which client's piece this is, "" where it is not told by it."""
+    if not isinstance(part, dict):
+        return ""
+    if "connected" in part or "trace" in part or "sent" in part:
+        return AIOHTTP
+    if "raw" in part or "connection" in part:
+        return HTTP_CLIENT
+    return HTTPCORE if "http_version" in part else ""
+
+
+def _agent(request: Value) -> str:
+    return bodies.header(request.get("headers") if isinstance(request, dict) else None, "user-agent")
+
+
+def _by_words(request: Value, error: Value, status: Status | None) -> str:
+    module = str(error.get("module") or "").partition(".")[0] if isinstance(error, dict) else ""
+    if module in ("httpcore", "httpcore2"):
+        return HTTPCORE
+    if module == "aiohttp":
+        return AIOHTTP
+    agent = _agent(request)
+    found = next((name for name, sign in _AGENTS if sign.search(agent)), "")
+    if not found and (module or status is Status.OK):
+        return HTTP_CLIENT  # the others have errors of their own, also where a server says nothing
+    return found
 
 
 def pieces(client: str, request: Value, parts: Sequence[Value], before: State, after: State) -> tuple[Piece, ...]:
