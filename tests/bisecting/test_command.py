@@ -234,6 +234,22 @@ def test_a_probe_that_is_killed_is_skipped(bisect, record, tmp_path: Path) -> No
     assert done.stderr.count("killed by SIGKILL") == 2
 
 
+def test_where_probes_are_refused_the_flag_that_lets_them_run_is_told(bisect, record, tmp_path: Path) -> None:
+    paying = AGENT.replace(
+        "def settle", '@lockstep.tool(effect="mutating")\ndef pay(owed, known):\n    return "paid"\n\ndef settle'
+    ).replace("pass  # change", "number == 6 and pay(owed, known)")
+    (tmp_path / "paying.py").write_text(paying)
+    record(8, 3, program="paying.py")
+    for _ in range(2):  # the second time the probes are found
+        done = bisect("refund")
+        assert done.returncode == 1
+        assert "? ambiguous  the culprit is at or before refund:6" in done.stderr
+        assert "refused: tool pay(" in done.stderr
+        assert re.search(r"to let it run +--live pay$", done.stderr, re.MULTILINE)
+    found = told(bisect("refund", "--json", "--live", "pay"))
+    assert (found["verdict"], found["effect"]) == ("culprit", "3.1")
+
+
 def test_a_run_without_answers_has_nothing_to_search(bisect, lockstep) -> None:
     lockstep("record", "--run", "refund", "--", PYTHON, "-c", "raise SystemExit(3)")
     done = bisect("refund")

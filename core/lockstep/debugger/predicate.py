@@ -135,7 +135,7 @@ def of_probe(predicate: Predicate, seen: View, refused: tuple[str, ...] = (), di
     if ended_by_itself(seen):
         return predicate(seen)
     if seen.state == RunState.REFUSED:
-        return Judgement(SKIP, f"refused: {refused[0]}" if refused else "a call was refused")
+        return Judgement(SKIP, f"refused: {refused[0].splitlines()[0]}" if refused else "a call was refused")
     if seen.state == DIVERGED:
         return Judgement(SKIP, f"its served part diverged{': ' if difference else ''}{difference}")
     if seen.exit is not None and seen.exit < 0:

@@ -20,7 +20,8 @@ from lockstep.debugger import predicate as predicates
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.predicate import Predicate
 from lockstep.debugger.verdict import Probe
-from lockstep.debugger.view import view
+from lockstep.debugger.view import View, view
+from lockstep.errors import Code
 from lockstep.log import canonical
 from lockstep.log.model import BranchInfo, Kind, RunState, Value
 from lockstep.log.roll import LAUNCH
@@ -93,16 +94,24 @@ class Series:
         reader = self.store.run(self.run, branch)
         seen = view(reader, self._path, self.store.path, branch)
         told = made if made is not None else Made(branch, 0)
-        judgement = predicates.of_probe(predicate, seen, told.refused, told.difference)
+        refused = told.refused or _refused(seen)
+        judgement = predicates.of_probe(predicate, seen, refused, told.difference)
         return Probe(
             seen.address, cut.at, judgement.judged, judgement.why, told.live, told.seconds, made is None,
-            reused(reader), told.refused,
+            reused(reader), refused,
         )  # fmt: skip
 
 
 def _ended(branch: BranchInfo) -> bool:
     """Whether its supervisor saw its end: it was killed, and by nobody who wanted to stop the search."""
     return any(stream.process == LAUNCH for stream in branch.streams)
+
+
+def _refused(seen: View) -> tuple[str, ...]:
+    """What was refused in a probe that is kept, where its program did not hide it."""
+    if seen.state != RunState.REFUSED or seen.error is None or not seen.error.message.startswith(Code.REFUSED):
+        return ()
+    return (seen.error.message.removeprefix(f"{Code.REFUSED} "),)
 
 
 def reused(reader: RunReader) -> tuple[str, ...]:
@@ -126,9 +135,9 @@ def kept(store: Store, reader: RunReader, path: str, branch: BranchInfo, predica
     """A probe as it is kept, and what the predicate says of it."""
     own = store.run(reader.info.name, branch.name)
     seen = view(own, path, store.path, branch.name)
-    judgement = predicates.of_probe(predicate, seen)
+    judgement = predicates.of_probe(predicate, seen, _refused(seen))
     at = branch.name.removeprefix(PREFIX).rpartition("-")[0]
-    return Probe(seen.address, at, judgement.judged, judgement.why, 0, 0.0, True, reused(own))
+    return Probe(seen.address, at, judgement.judged, judgement.why, 0, 0.0, True, reused(own), _refused(seen))
 
 
 # What is run.

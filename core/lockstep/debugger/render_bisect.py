@@ -16,6 +16,7 @@ from lockstep.debugger.verdict import AMBIGUOUS, CULPRIT, IN_THE_CODE, NOT_RECOR
 _MARK: dict[str, Piece] = {BAD: ("●", "bad"), GOOD: ("○", "good"), SKIP: ("?", "warn")}
 _WIDE = 100
 _SHOWN = 5
+_ALLOW = "let it run:"  # in a refusal, see `lockstep.session.refusal`
 
 
 def probing(wanted: Wanted, tried: Sequence[Probe]) -> Line:
@@ -78,7 +79,17 @@ def _ambiguous(found: Verdict) -> _Said:
                       (f"lockstep log {shlex.quote(probe.address)}", "address")])  # fmt: skip
     if len(lost) > _SHOWN:
         lines.append([f"  … and {len(lost) - _SHOWN} more"])
+    flags = _flags(found)
+    if flags:
+        lines.append([("  to let it run  ", "dim"), (cut(safe(flags), _WIDE), "address")])
     return [("? ", "warn"), (AMBIGUOUS, "warn"), f"  the culprit is {where}"], lines
+
+
+def _flags(found: Verdict) -> str:
+    """What would let the refused calls run, as the refusals say it: `--live issue_refund`."""
+    texts = [line for probe in found.tried for text in probe.refused for line in text.splitlines()]
+    said = [line.removeprefix(_ALLOW).strip() for line in texts if line.startswith(_ALLOW)]
+    return " ".join(dict.fromkeys(said))
 
 
 def _in_the_code(found: Verdict) -> _Said:
