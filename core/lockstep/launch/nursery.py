@@ -234,8 +234,8 @@ def _child_of(settings: Settings) -> str:
     orders, news = (int(number) for number in ours.get(VARIABLE).split(","))
     ours.set(VARIABLE, "")
     taps.install()
-    # What a session loads when it begins.
-    for name in ("zstandard", "logging", "lockstep.session.following", "lockstep.launch.attaching"):
+    # What a session loads when it begins, and a program that uses us.
+    for name in ("zstandard", "logging", "lockstep.session.following", "lockstep.launch.attaching", "lockstep.tools"):
         import_module(name)
     # A child's collections need not look at what was here before, nor make pages its own by that. Their moments are
     # nobody's call (`taps.collector`).
