@@ -130,7 +130,8 @@ def run(*command: str, status: int = 0, find: Sequence[str] = ()) -> str:
 
 def address_of(name: str, recording: str = "refund") -> str:
     """Where the recording has the effect of that name."""
-    log = subprocess.run(("lockstep", "log", recording, "--json"), cwd=AGENT, capture_output=True, text=True, check=True)
+    command = ("lockstep", "log", recording, "--json")
+    log = subprocess.run(command, cwd=AGENT, capture_output=True, text=True, check=True)
     for step in json.loads(log.stdout)["steps"]:
         for effect in step["effects"]:
             if effect["name"] == name:

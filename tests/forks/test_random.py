@@ -1,11 +1,11 @@
-"""A seeded sample of random concurrent programs, forked at several steps; `bench/forks.py` runs them by the hundred."""
+"""A seeded sample of random concurrent programs, forked at several steps; `bench/fork_stress.py` runs them by the hundred."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from forks import measure
+from fork_stress import measure
 
 
 @pytest.mark.parametrize("kind", ["asyncio", "threads"])

@@ -1,6 +1,6 @@
 """How exactly random concurrent programs fork: records n of a kind, forks each at several steps, replays each branch.
 
-    python bench/forks.py --n 100 --kind asyncio --kind threads --kind mixed
+    python bench/fork_stress.py --n 100 --kind asyncio --kind threads --kind mixed
 
     same      the fork came to its own end, and its replay is identical by the session's word, with the fork's trace
     diverged  the part served was found to be another program
