@@ -1,4 +1,4 @@
-"""A seeded sample of random concurrent programs, forked at several steps; `bench/fork_stress.py` runs them by the hundred."""
+"""A seeded sample of random concurrent programs, forked at several steps: see `bench/fork_stress.py`."""
 
 from __future__ import annotations
 
