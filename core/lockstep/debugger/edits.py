@@ -33,6 +33,7 @@ _STEP = r"(?P<step>\d{1,9})(?:\.(?P<effect>\d{1,9}))?(?P<child>(?:/\d{1,9})*)"
 _SHORT = re.compile(rf":?{_STEP}(?=[:=]|$)", re.ASCII)
 _LONG = re.compile(rf"(?P<run>[^:]+):{_STEP}(?=[:=]|$)", re.ASCII)
 _EXCHANGES = ("model", "http")
+_WHOLE = (Status.OK, Status.ERROR)  # else the program did not take all of it
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -171,7 +172,7 @@ def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tupl
     after = before
     for place, value in read:
         after = _changed(after, place, value)
-    if after == before and effect.status is not None and _alike(after, before):
+    if effect.status in _WHOLE and _alike(after, before):
         return _recorded(parts, end, effect.status)
     return outcomes.pieces(after, parts, end, effect.status)
 
@@ -229,7 +230,7 @@ def _exchange(
             after = rewording.edited(request, after, place, value)
         else:
             after = answers.edited(after, place, value)
-    if after == before and status is not None:
+    if after == before and status in _WHOLE:
         return _recorded(parts, end, status)
     client = wires.client(request, parts, before.error, status, _exchanges(timeline))
     return wires.pieces(client, request, parts, before, after)

@@ -18,7 +18,7 @@ from typing import Any
 from lockstep.debugger import bodies
 from lockstep.debugger.answers import Pairs, State
 from lockstep.errors import Code, EditError
-from lockstep.log import placeholders
+from lockstep.log import frames, placeholders
 from lockstep.log.model import Status, Value
 from lockstep.log.placeholders import Placeholder
 from lockstep.session.call import Piece
@@ -290,7 +290,7 @@ def _sized(body: bytes) -> tuple[bytes, int]:
     size = 0
     for piece in placeholders.split(body):
         if isinstance(piece, Placeholder):
-            made.append(Placeholder(piece.name, piece.form, 0, 1).text())
+            made.append(frames.uncounted(piece).text())
             size += 1
         else:
             made.append(placeholders.escaped(piece))

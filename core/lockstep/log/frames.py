@@ -24,6 +24,8 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]+)[^\r\n]*\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9][^0-9]")
 _FILL = b"*"
 
+_UNCOUNTED = 999_999_998  # a first byte that no secret has
+
 type Stand = Callable[[Placeholder], bytes]
 
 
@@ -38,6 +40,17 @@ class _Edit(msgspec.Struct, frozen=True):
 def is_framed(value: Value) -> bool:
     """Whether this is the first part of an answer as it came over the wire."""
     return isinstance(value, dict) and isinstance(value.get("raw"), list)
+
+
+def uncounted(piece: Placeholder) -> Placeholder:
+    """A placeholder in an answer that is made and was never received: it counts as one byte, until `refit` puts a
+    secret in its place."""
+    return Placeholder(piece.name, piece.form, _UNCOUNTED, _UNCOUNTED + 1)
+
+
+def is_uncounted(piece: Placeholder) -> bool:
+    """Whether a placeholder is one of these."""
+    return piece.start == _UNCOUNTED
 
 
 def refit(parts: Sequence[Value], stand: Stand) -> list[Value]:

@@ -8,7 +8,7 @@ from typing import Any
 from lockstep.log import frames
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.placeholders import Placeholder
-from lockstep.session import lanes
+from lockstep.session import coded, lanes
 from lockstep.session.call import Piece
 from lockstep.session.effects import LiveCall, Within
 from lockstep.session.handed import Handed
@@ -252,13 +252,24 @@ class Answered:
         return self.take()
 
 
+def _stand(secrets: Any, piece: Placeholder) -> bytes:
+    whole = Placeholder(piece.name, piece.form) if frames.is_uncounted(piece) else piece
+    found: bytes = secrets.given(whole)
+    return found
+
+
 def revealed(session: Any, pieces: Sequence[Piece]) -> Iterator[Piece]:
     """The pieces of an edited answer as its caller gets them: in the record's words, a placeholder is a secret."""
     secrets = session.secrets
     parts = [piece.value for piece in pieces if piece.status is None]
-    if any(map(frames.is_framed, parts)):
-        parts = frames.refit(parts, lambda piece: secrets.given(Placeholder(piece.name, piece.form)))
-    yield from (Piece(secrets.reveal(part)) for part in parts)
+    if any(map(coded.is_coded, parts)):
+        parts = coded.answer(parts, secrets)
+    elif any(map(frames.is_framed, parts)):
+        parts = [secrets.reveal(part) for part in frames.refit(parts, lambda piece: _stand(secrets, piece))]
+    else:
+        begun: set[str] = set()
+        parts = [secrets.reveal_piece(part, begun) for part in parts]
+    yield from map(Piece, parts)
     yield from (Piece(secrets.reveal(piece.value), piece.status) for piece in pieces if piece.status is not None)
 
 
