@@ -96,7 +96,6 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
         return Replaying._channel(self, lane, channel)
 
     def beyond(self, lock: str, changes: int) -> bool:
-        """Whether this change of a lock's hands lies after the cut."""
         return changes >= len(self.tape.turns.get(lock, ()))
 
     def serves(self, lane: Lane) -> bool:
@@ -184,19 +183,24 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
         self.until_live()
         return True
 
-    def turn(self, lock: str, strand: Lane, last: Lane | None) -> None:
+    def turn(self, lock: str, strand: Lane, last: Lane | None) -> int:
         """Before a strand takes a lock, which `last` had before: lets those have it first that are to have it by the
-        record. A strand that is past the cut takes no other strand's lock before the session is live."""
+        record. A strand that is past the cut takes no other strand's lock before the session is live. Returns how
+        often the lock has changed hands for certain."""
+        if self.recording:
+            return self.turn(lock, strand, last)
         if self.stopped or not self.gate.past(strand.name):
-            return
+            return 0
         turns = self.turns(lock)
         if (last is not None and last is not strand) if turns is None else turns.past(strand.name):
             self.until_live()
+            return self.turn(lock, strand, last)
+        return 0
 
     def _print_turn(self, channel: str) -> None:
         if lanes.inside() is None:
-            strand = lanes.lane().strand
-            self.turn(channel, strand, self._outlet(channel).last)
+            strand, outlet = lanes.lane().strand, self._outlet(channel)
+            outlet.changes = max(outlet.changes, self.turn(channel, strand, outlet.last))
 
     def cut(self) -> None:
         """What an interrupted recording comes to; a fork goes live there."""
@@ -378,10 +382,9 @@ class Going(_Forked):
             self.raise_latched()
         return ForkedCall(self, lanes.lane(), kind)
 
-    def turn(self, lock: str, strand: Lane, last: Lane | None) -> None:
-        turns = self._turns.get(lock)
-        if turns is not None:
-            turns.after(strand.name)
+    def turn(self, lock: str, strand: Lane, last: Lane | None) -> int:
+        turns = self.turns(lock)
+        return 0 if turns is None else turns.after(strand.name)
 
     def printing(self, channel: str) -> Callable[[bool], None] | None:
         self._print_turn(channel)

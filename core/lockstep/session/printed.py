@@ -170,6 +170,7 @@ class Outlet:
         self._lock = _thread.RLock()
         self.last: Lane | None = None
         self._run = 0
+        self.changes = 0  # how often it went to another strand
 
     def enter(self) -> bool:
         return self._lock.acquire(timeout=_PATIENCE)
@@ -183,6 +184,7 @@ class Outlet:
         if strand is not self.last:
             if self.last is not None:
                 before = self.last.name, self._run
+                self.changes += 1
             self.last, self._run = strand, 0
         self._run += 1
         return before

@@ -124,8 +124,9 @@ class Recording(Session):
                 return
             lane = lanes.lane()
             if effect is None:
-                before = self._outlet(channel).wrote(lane.strand)
-                if before is not None:
+                outlet = self._outlet(channel)
+                before = outlet.wrote(lane.strand)
+                if before is not None and self.beyond(channel, outlet.changes):
                     who, times = before
                     strand = lane.strand.name
                     self.emit(Kind.LOCK, strand, self.position(), what=who, name=channel, of=times)

@@ -171,6 +171,11 @@ class Session:
     def reaches(self, source: str, what: str) -> None:
         """Recording: something that no tap covers is about to reach outside. A fork stops where its policy has it."""
 
+    def beyond(self, lock: str, changes: int) -> bool:
+        """Whether this change of a lock's or a channel's hands is to be stored: a fork has those up to the cut from
+        its parent."""
+        return True
+
     def clock_ahead(self, source: str) -> int:
         """Nanoseconds that a clock of the program is ahead of the machine's: a fork's go on from the cut."""
         return 0

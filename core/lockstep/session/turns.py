@@ -84,14 +84,19 @@ class Turns:
         """Whether the strand has no turn left."""
         return self._last.get(strand, -1) < self._index
 
-    def after(self, strand: str) -> None:
+    def after(self, strand: str) -> int:
         """Of a fork that is live: lets the recorded turns come first. The place where the lock went to its last strand
-        has been passed, but that strand may only be about to take it."""
-        waited = 0
-        while not self._settled and self._turns[-1].strand != strand and waited < _MOST and not self._session.stopped:
+        has been passed, but that strand may only be about to take it. Returns how often the lock has changed hands by
+        the record, before this strand takes it now."""
+        changes, waited = len(self._turns) - 1, 0
+        if not self._settled and self._turns[-1].strand == strand:
+            self._settled = True
+            return changes - 1
+        while not self._settled and waited < _MOST and not self._session.stopped:
             _sleep(_LOOK)
             waited += 1
         self._settled = True
+        return changes
 
     def over(self, number: int) -> None:
         """The strand of run `number` will not take the lock any more in that run."""

@@ -71,7 +71,7 @@ class GatedLock:
 
     def _record(self, lane: Lane, blocking: bool, timeout: float, number: int = 0) -> bool:
         if lane.session.resumes:
-            lane.session.turn(self._name, lane.strand, self._last)
+            self._turn(lane.session, lane.strand)
         if blocking and timeout < 0:
             self._raw.acquire()
         else:
@@ -86,13 +86,17 @@ class GatedLock:
             self._count(lane.session, strand)
         return True
 
+    def _turn(self, session: Any, strand: Any) -> None:
+        """Of a fork: lets others take it first that are to, by the record."""
+        self._changes = max(self._changes, session.turn(self._name, strand, self._last))
+
     def _count(self, session: Any, strand: Any) -> None:
         # Under the lock itself, so the counts need no other.
         if strand is not self._last:
             if self._last is not None and self._last.session is session:  # and not that of the parent, before a fork
                 last = self._last.name
                 self._changes += 1
-                if session.recording or session.beyond(self._name, self._changes):
+                if session.beyond(self._name, self._changes):
                     session.emit(Kind.LOCK, strand.name, session.position(), what=last, name=self._name, of=self._run)
             self._last, self._run = strand, 0
         self._run += 1
@@ -107,7 +111,7 @@ class GatedLock:
                     session.gate.wait(missed)
                 return False
         if session.resumes:
-            session.turn(self._name, lane.strand, self._last)
+            self._turn(session, lane.strand)
         turns = session.turns(self._name)
         if turns is not None:
             turns.wait(lane.strand.name)
@@ -162,12 +166,12 @@ class GatedRLock(GatedLock):
         session, strand = lane.session, lane.strand
         if session.recording:
             if session.resumes:
-                session.turn(self._name, strand, self._last)
+                self._turn(session, strand)
             self._raw._acquire_restore(state)
             self._count(session, strand)
             return
         if session.resumes:
-            session.turn(self._name, strand, self._last)
+            self._turn(session, strand)
         turns = session.turns(self._name)
         if turns is not None:
             turns.wait(strand.name)
