@@ -1,7 +1,7 @@
 # Every target makes the environments it needs, and makes them again when what they are made from changes.
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
-.PHONY: help demo test test-main test-openai2 test-oldest check docs bench stress constraints clean
+.PHONY: help demo test test-main test-recording test-debugger test-openai2 test-oldest check docs bench stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
@@ -16,19 +16,29 @@ demo:
 	@.ci/environment demo
 	@.venv-demo/bin/python examples/demo.py
 
-test: test-main test-openai2 test-oldest
+test: test-main test-oldest test-openai2
 
-test-main:
+test-main: test-recording test-debugger
+
+# What is done with a record, and what records and replays: about as much work each, so that CI can do them side by side.
+DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits forks log policy)
+
+test-recording:
 	@.ci/environment main
-	.venv/bin/python -m pytest $(ARGS)
+	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER)) $(ARGS)
 
-test-openai2:
-	@.ci/environment openai2
-	.venv-openai2/bin/python -m pytest tests/taps tests/testing $(ARGS)
+test-debugger:
+	@.ci/environment main
+	.venv/bin/python -m pytest $(DEBUGGER) $(ARGS)
 
 test-oldest:
 	@.ci/environment oldest
 	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session $(ARGS)
+
+# Nothing but HTTP clients is another one here.
+test-openai2:
+	@.ci/environment openai2
+	.venv-openai2/bin/python -m pytest tests/taps/http tests/testing $(ARGS)
 
 check:
 	@.ci/environment main

@@ -10,8 +10,8 @@ from fork_stress import measure
 
 @pytest.mark.parametrize("kind", ["asyncio", "threads"])
 def test_random_programs_fork_and_their_branches_replay_to_the_same_trace(kind: str, tmp_path: Path) -> None:
-    verdicts = measure(kind, range(3), tmp_path)
-    assert len(verdicts) > 8
+    verdicts = measure(kind, range(2), tmp_path)
+    assert len(verdicts) > 5
     assert [(each.seed, each.outcome, each.live, each.detail) for each in verdicts] == [
         (each.seed, "same", 0, "") for each in verdicts
     ]
