@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
@@ -287,3 +288,30 @@ def test_an_edit_after_the_step_is_refused(world: World, store: str) -> None:
         lockstep.fork("agent:1", agent, edits={"3:value": 1}, store=store)
     with pytest.raises(lockstep.LockstepError, match="LS206"):
         lockstep.fork("agent", agent, store=store)
+
+
+def test_a_lock_that_is_older_than_the_session_holds_nobody_up(world: World, store: str) -> None:
+    kept: list[threading.Lock] = []
+
+    def agent() -> int:
+        lock = kept[0] if kept else threading.Lock()
+        kept[:] = [lock]
+        with lock:
+            value: int = world.look("main", 0)["value"]
+
+        def other() -> None:
+            with lock:
+                world.look("other", 0)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return value
+
+    record(store, agent)
+    run = lockstep.fork("agent:1", agent, store=store, deadline=5)
+    assert (run.state, run.live) == ("complete", 1)
+    with lockstep.record("again", store=store):
+        agent()
+    again = lockstep.fork("again:1", agent, store=store, deadline=5)
+    assert (again.state, again.live) == ("complete", 1)

@@ -88,7 +88,10 @@ class GatedLock:
 
     def _turn(self, session: Any, strand: Any) -> None:
         """Of a fork: lets others take it first that are to, by the record."""
-        self._changes = max(self._changes, session.turn(self._name, strand, self._last))
+        last = self._last
+        if last is not None and last.session is not session:
+            last, self._last, self._changes = None, None, 0  # it is older than this session
+        self._changes = max(self._changes, session.turn(self._name, strand, last))
 
     def _count(self, session: Any, strand: Any) -> None:
         # Under the lock itself, so the counts need no other.
