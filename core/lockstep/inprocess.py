@@ -104,7 +104,7 @@ class _Once:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._recording._finish(error, data(self.result))
+        self._recording._finish(error, _data(self.result))
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ def replay(
     Returns also when the run ended in a failure or diverged. Raises StoreError (LS201 to LS205) and
     TargetError LS402: no callable, or a coroutine function under a running loop (use `areplay`).
     """
-    target = _program(target)
+    target = program(target)
     if asyncio.iscoroutinefunction(target):
         if _loop_runs():
             raise TargetError(Code.BAD_TARGET, "an event loop is running here: await lockstep.areplay instead")
@@ -161,7 +161,7 @@ async def areplay(
     run: str, target: Callable[[], Any], *, store: Store = None, speed: float = 0.0, deadline: float = 30.0
 ) -> Replay:
     """As `replay`, under a running event loop: awaits what `target` returns."""
-    target = _program(target)
+    target = program(target)
     session = _begin(run, store, speed, deadline)
     try:
         result = target()
@@ -216,7 +216,7 @@ def fork(
     Raises StoreError, AddressError, EditError and TargetError (LS402) where it cannot begin, and `Refused` (LS301, with
     the branch as `.run`) where a call past the cut may not run.
     """
-    target = _program(target)
+    target = program(target)
     if asyncio.iscoroutinefunction(target):
         if _loop_runs():
             raise TargetError(Code.BAD_TARGET, "an event loop is running here: await lockstep.afork instead")
@@ -240,7 +240,7 @@ async def afork(
     tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0,
 ) -> Run:  # fmt: skip
     """As `fork`, under a running event loop: awaits what `target` returns."""
-    target = _program(target)
+    target = program(target)
     session = _begin_fork(
         address, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
     )
@@ -267,12 +267,7 @@ def _begin_fork(
 
 
 def _end_fork(session: Session, result: Any, error: BaseException | None) -> Run:
-    stopped = isinstance(error, Stop) or session.stopped
-    if offspring.elsewhere(session, error):
-        raise SystemExit(0 if error is None else 1)
-    report = offspring.together(
-        session, finish(session, None, None if stopped else error, UNKNOWN if stopped else data(result))
-    )
+    report, stopped = ended(session, result, error)
     if isinstance(error, (KeyboardInterrupt, SystemExit)):
         raise error
     run = Run(
@@ -287,7 +282,7 @@ def _end_fork(session: Session, result: Any, error: BaseException | None) -> Run
     return run
 
 
-def _program(target: Any) -> Callable[[], Any]:
+def program(target: Any) -> Callable[[], Any]:
     """What a target runs, which is its adapter's to say. Raises TargetError LS402."""
     from lockstep import adapter
 
@@ -302,12 +297,17 @@ def _begin(run: str, store: Store, speed: float, deadline: float) -> Session:
     return session
 
 
-def _end(session: Session, result: Any, error: BaseException | None) -> Replay:
+def ended(session: Session, result: Any, error: BaseException | None) -> tuple[Report, bool]:
+    """Ends a replay or fork whose target returned or raised: its report, and whether the session stopped the target."""
     stopped = isinstance(error, Stop) or session.stopped
     if offspring.elsewhere(session, error):
         raise SystemExit(0 if error is None else 1)  # a child that came here on its parent's way
-    report = finish(session, None, None if stopped else error, UNKNOWN if stopped else data(result))
-    report = offspring.together(session, report)
+    report = finish(session, None, None if stopped else error, UNKNOWN if stopped else _data(result))
+    return offspring.together(session, report), stopped
+
+
+def _end(session: Session, result: Any, error: BaseException | None) -> Replay:
+    report, stopped = ended(session, result, error)
     if isinstance(error, (KeyboardInterrupt, SystemExit)):
         raise error
     text = _text(report) if report.difference is not None else None
@@ -329,7 +329,7 @@ def _text(report: Report) -> str:
     return "\n".join("".join(piece if isinstance(piece, str) else piece[0] for piece in line) for line in lines)
 
 
-def data(result: Any) -> Value:
+def _data(result: Any) -> Value:
     """A target's result as a part of the run's end."""
     # A result that is no data can't be compared; it is then not part of the run's end.
     from lockstep.errors import LockstepError

@@ -315,3 +315,35 @@ def test_a_lock_that_is_older_than_the_session_holds_nobody_up(world: World, sto
         agent()
     again = lockstep.fork("again:1", agent, store=store, deadline=5)
     assert (again.state, again.live) == ("complete", 1)
+
+
+def test_a_lane_that_has_come_to_the_step_does_not_end_what_others_are_served_up_to_it(
+    world: World, store: str
+) -> None:
+    async def agent() -> list[Any]:
+        done = asyncio.Event()
+
+        @lockstep.tool(effect="read")
+        async def long() -> int:
+            world.looks.append(("long", 0))
+            await done.wait()
+            return 7
+
+        async def looking() -> list[int]:
+            found = []
+            for number in range(3):
+                found.append((await world.alook("main", number))["value"])
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            done.set()
+            return found
+
+        return list(await asyncio.gather(long(), looking()))
+
+    recorded = record(store, lambda: asyncio.run(agent()))
+    world.forget()
+    run = lockstep.fork("agent:3", lambda: asyncio.run(agent()), edits={"1:value": 5}, store=store)
+    assert run.result == [7, [5, *recorded[1][1:]]]
+    assert world.looks == [("long", 0)]
+    assert (run.live, run.served, run.edited) == (1, 2, 1)
+    assert_replays(run, lambda: asyncio.run(agent()), store)

@@ -13,19 +13,19 @@ from lockstep.debugger import fork as forks
 from lockstep.debugger.edits import Edit
 from lockstep.debugger.fork import Forked
 from lockstep.debugger.replay import Replayed
-from lockstep.inprocess import data
+from lockstep.inprocess import ended, program
 from lockstep.launch import offspring
 from lockstep.launch.target import load
 from lockstep.session import policy as policies
 from lockstep.session import rules
 from lockstep.session.policy import Tail
 from lockstep.session.report import Report
-from lockstep.session.session import UNKNOWN, Session, finish, start_fork, start_replay
+from lockstep.session.session import Session, start_fork, start_replay
 
 
 def replay(store: str, run: str, target: str, *, speed: float, as_json: bool) -> Replayed:
     """Raises TargetError (LS401, LS402), and what `start_replay` raises."""
-    called = load(target)
+    called = program(load(target))
     report, exit = _run(start_replay(store, run, speed=speed), called, as_json)
     return Replayed(
         run=run, identical=report.identical, cut=report.cut, difference=report.difference, steps=report.steps,
@@ -39,7 +39,7 @@ def fork(
     as_json: bool,
 ) -> Forked:  # fmt: skip
     """Raises TargetError (LS401, LS402), and what `debugger.fork.fork` raises."""
-    called = load(target)
+    called = program(load(target))
     run, plan = forks.planned(store, address, edits, policies.given(live, tail, rules.here().effects), branch)
     report, exit = _run(start_fork(store, run, plan), called, as_json)
     return forks.judge(store, run, plan, exit, report, (), report.coverage)
@@ -48,20 +48,18 @@ def fork(
 def _run(session: Session, target: Callable[[], Any], as_json: bool) -> tuple[Report, int]:
     offspring.begin(session)
     error: BaseException | None = None
-    result: Any = UNKNOWN
+    result: Any = None
     with _stdout_to_stderr(as_json):
         try:
-            found = target()
-            result = data(asyncio.run(_awaited(found)) if hasattr(found, "__await__") else found)
+            result = target()
+            if hasattr(result, "__await__"):
+                result = asyncio.run(_awaited(result))
         except BaseException as raised:
             error = raised
-    if offspring.elsewhere(session, error):
-        raise SystemExit(0 if error is None else 1)
-    stopped = session.stopped
-    report = finish(session, None, None if stopped else error, UNKNOWN if stopped else result)
+    report, _ = ended(session, result, error)
     if isinstance(error, KeyboardInterrupt):
         raise error
-    return offspring.together(session, report), 0 if error is None else 1
+    return report, 0 if error is None else 1
 
 
 async def _awaited(found: Any) -> Any:

@@ -1,19 +1,18 @@
-"""`--target module:name`: a program as a callable, for runs that were recorded in process."""
+"""`--target module:name`: a target that is imported, for runs that were recorded in process."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from lockstep.errors import Code, TargetError
 
 
-def load(text: str) -> Callable[[], Any]:
-    """The callable that `module:name` names, imported from the working directory or what is installed.
+def load(text: str) -> Any:
+    """What `module:name` names, imported from the working directory or what is installed.
 
-    Raises TargetError LS401 where it cannot be imported, LS402 where it cannot be called.
+    Raises TargetError LS401 where it cannot be imported.
     """
     module, _, name = text.partition(":")
     if not module or not name:
@@ -28,9 +27,4 @@ def load(text: str) -> Callable[[], Any]:
         if not hasattr(found, part):
             raise TargetError(Code.NO_TARGET, f"{module} has no {name}")
         found = getattr(found, part)
-    if not callable(found):
-        raise TargetError(
-            Code.BAD_TARGET, f"{text} is a {type(found).__name__}, and a target is called without arguments"
-        )
-    target: Callable[[], Any] = found
-    return target
+    return found

@@ -256,6 +256,7 @@ class Forking(_Forked):
         """The parent's record beyond the cut."""
         return self._later()
 
+    @cached_property
     def _cut_at(self) -> int:
         """Nanoseconds into the run at which the cut lies."""
         slots = self.tape.slots
@@ -267,7 +268,7 @@ class Forking(_Forked):
     ) -> None:  # fmt: skip
         with self._lock:
             if not self.recording:
-                event = Event(kind, pos, self._cut_at(), lane, what, name, of, tick, b"", body)
+                event = Event(kind, pos, self._cut_at, lane, what, name, of, tick, b"", body)
                 self._early.append((event, finish or (None if hidden or body is None else self._hidden)))
                 return
         Recording.emit(self, kind, lane, pos, what, name, of, tick, body, hidden, finish)
@@ -300,7 +301,7 @@ class Forking(_Forked):
             {"edits": edits, "live": [*plan.policy.live], "tail": plan.policy.tail, "upto": plan.upto,
              "until": plan.until}
         )  # fmt: skip
-        self.writer.put(Event(Kind.FORK, plan.upto + 1, self._cut_at(), self.root.name, name=plan.origin, body=body))
+        self.writer.put(Event(Kind.FORK, plan.upto + 1, self._cut_at, self.root.name, name=plan.origin, body=body))
         self.gate.on_end = self._go_live
         if self.gate.head() is None:
             self.gate.on_end = None
@@ -311,7 +312,7 @@ class Forking(_Forked):
             if self.stopped or self.recording:
                 return
             start: Any = self.tape.body(self.tape.start_seq) if self.tape.start is not None else {}
-            now, at = _monotonic_ns(), self._cut_at()
+            now, at = _monotonic_ns(), self._cut_at
             self.began = now - at
             self.ahead = int(start.get("clock") or now - at) + at - now
             self.facts = start.get("facts") or {}

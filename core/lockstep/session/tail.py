@@ -123,11 +123,11 @@ class Tail:
                 if edit is not None:
                     self._use(expected)
                     return Answer("edited", edit=edit)
-            if self.past:
-                if expected is not None and self._serves(expected):
-                    self._use(expected)
-                    return Answer("served", expected)
+            if self.past and expected is None:
                 self.past = False
+            elif self.past and expected is not None and self._serves(expected):
+                self._use(expected)
+                return Answer("served", expected)
             policy = self.plan.policy
             found = judge(kind, name, request, declared, policy.rules)
             recorded = self._unused.find(key, lane)
