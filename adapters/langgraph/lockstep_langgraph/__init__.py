@@ -1,0 +1,30 @@
+"""LangGraph with Lockstep: the checkpointer that can replay.
+
+    from lockstep_langgraph import LockstepCheckpointer
+    graph = builder.compile(checkpointer=LockstepCheckpointer())     # the only line that changes
+
+Importing this imports nothing of LangGraph; `LockstepCheckpointer` does.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from lockstep_langgraph.adapter import adapter
+
+__all__ = ["adapter"]
+
+_HOMES: dict[str, str] = {}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'lockstep_langgraph' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"lockstep_langgraph.{home}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

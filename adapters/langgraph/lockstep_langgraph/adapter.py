@@ -1,0 +1,41 @@
+"""What Lockstep knows of LangGraph before anything of it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.errors import Code, TargetError
+from lockstep.log.model import Value
+
+
+def _state(given: Any) -> Value:
+    from lockstep.session import snapshot
+
+    return snapshot.to_value(given)
+
+
+def _is_graph(target: Any) -> bool:
+    return any(cls.__module__ == "langgraph.pregel.main" and cls.__name__ == "Pregel" for cls in type(target).__mro__)
+
+
+def _program(target: Any, given: Value) -> Callable[[], Any]:
+    raise TargetError(Code.BAD_TARGET, "a graph is the target of a thread's own run, as in langgraph/thread-1")
+
+
+adapter = Adapter(
+    name="langgraph",
+    title="LangGraph",
+    distribution="langgraph",
+    extra="langgraph",
+    modules=("langgraph",),
+    tested=Versions("1.1", "1.2.24"),
+    steps=Steps(kind="checkpoint", what="each checkpoint of a thread, subgraphs' included", state=_state),
+    restore=Way(exact=False, reason="not built yet"),
+    re_execute=Way(exact=True),
+    target=Target(
+        what="compiled graph, or module:graph", inputs="recorded, per turn", accepts=_is_graph, program=_program
+    ),
+    subject="lockstep_langgraph.subject:subject",
+)
