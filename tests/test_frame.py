@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 NAMED = {"msgspec", "typer", "zstandard"}
+PACKAGES = [ROOT / "core/lockstep", *(ROOT / "adapters").glob("*/lockstep_*")]
 
 
 def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
@@ -61,10 +62,13 @@ print(json.dumps({
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    sources = {path.relative_to(ROOT / "core").as_posix() for path in (ROOT / "core/lockstep").rglob("*.py")}
+    sources = {path.relative_to(package.parent).as_posix() for package in PACKAGES for path in package.rglob("*.py")}
     assert sources <= names
     assert {"lockstep/py.typed", "lockstep/boot/sitecustomize.py", "lockstep/cli/troubleshooting.md"} <= names
-    assert {name.split("/")[0] for name in names} == {"lockstep", "lockstep_replay-0.1.0.dist-info"}
+    assert {name.split("/")[0] for name in names} == {
+        *(package.name for package in PACKAGES),
+        "lockstep_replay-0.1.0.dist-info",
+    }
     assert "lockstep_replay-0.1.0.dist-info/licenses/LICENSE" in names
 
 
@@ -76,8 +80,9 @@ def test_the_installed_command_explains_a_code(installed: Path, tmp_path: Path):
 def test_plain_python_is_an_installed_adapter_that_passes(installed: Path, tmp_path: Path):
     """Found by its entry point, and tested without pytest, a framework or an SDK."""
     options = {"cwd": tmp_path, "env": clean_environment(tmp_path)}
-    (row,) = json.loads(run(installed / "lockstep", "adapters", "--json", **options).stdout)
-    assert (row["name"], row["source"], row["verdict"]) == ("python", "lockstep-replay 0.1.0", "tested")
+    rows = {row["name"]: row for row in json.loads(run(installed / "lockstep", "adapters", "--json", **options).stdout)}
+    assert (rows["python"]["source"], rows["python"]["verdict"]) == ("lockstep-replay 0.1.0", "tested")
+    assert (rows["langgraph"]["source"], rows["langgraph"]["verdict"]) == ("lockstep-replay 0.1.0", "not installed")
     capability = "replays_identical_offline"
     tried = run(installed / "lockstep", "conformance", "python", "--only", capability, "--json", **options)
     assert json.loads(tried.stdout)["capabilities"] == {capability: "passed"}
