@@ -1,12 +1,31 @@
-"""The turn that is on: one native invocation of a graph with its own saver, and who answers the calls in it."""
+"""A turn: one native invocation of a graph, from its input to its end.
+
+`Pregel.stream` and `astream` are what invoke, ainvoke, batch and astream_events all come to, so these two are wrapped.
+A graph whose saver is none of ours gets the original generator back, and so does a graph that runs inside a running
+turn: it is part of that turn.
+
+What the rest of the adapter asks is `running()`: the turn that the running code is part of. It is set around each step
+of the generator only, so that it reaches the graph's threads and tasks, and never the caller.
+"""
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextvars import ContextVar, Token
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
+
+from lockstep.log.model import Status, Value
+from lockstep.session import current as sessions
+from lockstep_langgraph import asked
 
 if TYPE_CHECKING:
     from lockstep.session.call import Call
+
+_urandom = os.urandom  # before the taps: a native run's seed is nothing that a session should record
 
 
 class Calls(Protocol):
@@ -25,15 +44,268 @@ class Ids(Protocol):
         ...
 
 
-class Turn(Protocol):
-    """What the patches ask of a turn."""
+class Begun(Protocol):
+    """A turn whose beginning is recorded."""
+
+    def end(self, status: str, value: Any) -> None: ...
+
+
+class Journal(Calls, Protocol):
+    """The branch that a turn is written to: `lockstep.session.native`."""
+
+    def begin_turn(self, entry: str, request: Value, seed: bytes) -> Begun: ...
+
+
+class Keeper(Protocol):
+    """What a turn needs of a saver's shared core."""
+
+    codec: Any  # dump(value, path) -> Value
+
+    def branch_for(self, turn: Turn) -> Any:
+        """The journal that the turn goes to, by what it has read: asked once, when the turn first has something to
+        record, if no put has said it before (`Turn.enter`). None where nothing of it is to be recorded."""
+        ...
+
+    def fault(self, where: str, error: BaseException) -> None: ...
+
+
+class Turn:
+    """One native invocation that is on, or was.
+
+    thread   its thread's id
+    entry    invoke, stream, ainvoke, astream or astream_events
+    request  {"input", "config", "options"} as data
+    seed     16 bytes that everything random of the framework is drawn from
+    base     id of the checkpoint that the turn's own graph began from: the saver sets it
+    ids      where the ids of messages and checkpoints come from, of `lockstep_langgraph.ids`
+    journal  the branch that it is written to, None until something is
+    """
+
+    def __init__(self, keeper: Keeper, thread: str, entry: str, request: Value, seed: bytes) -> None:
+        self.keeper = keeper
+        self.thread = thread
+        self.entry = entry
+        self.request = request
+        self.seed = seed
+        self.base: str | None = None
+        self.ids: Ids | None = None
+        self.journal: Any = None
+        self.over = False
+        self._calls: Calls | None = None
+        self._begun: Begun | None = None
+        self._deciding = threading.Lock()
+
+    def enter(self, journal: Any = None) -> Any:
+        """Its journal; the first to ask writes the turn's beginning. `journal`: the branch that a put has decided."""
+        if self.journal is not None:
+            return self.journal
+        with self._deciding:
+            if self.journal is None:
+                found = journal if journal is not None else self.keeper.branch_for(self)
+                if found is not None:
+                    self._begun = found.begin_turn(self.entry, self.request, self.seed)
+                    self.journal = found
+        return self.journal
 
     @property
-    def calls(self) -> Calls: ...
-    @property
-    def journal(self) -> Any: ...
-    @property
-    def ids(self) -> Ids: ...
+    def calls(self) -> Calls | None:
+        """Who answers this turn's calls, None where nobody does and they go straight through."""
+        if self._calls is None:
+            self._calls = self.enter()
+        return self._calls
+
+    @calls.setter
+    def calls(self, calls: Calls | None) -> None:
+        self._calls = calls
+
+    def end(self, status: str, value: Any) -> None:
+        """The invocation is over: `value` is what it gave, or the exception that ended it."""
+        self.over = True
+        if self._begun is not None:
+            try:
+                self._begun.end(status, value)
+            except Exception as error:
+                self.keeper.fault("end of a turn", error)
 
 
 current: ContextVar[Turn | None] = ContextVar("lockstep_langgraph_turn", default=None)
+
+
+def running() -> Turn | None:
+    """The turn that the running code is part of. What a node left running after its turn's end is part of none."""
+    turn = current.get()
+    return None if turn is None or turn.over else turn
+
+
+# Gives the saver to record a graph with whose own is none of ours, None to leave it alone: zero-code attach.
+attached: Callable[[Any, Mapping[str, Any]], Any] | None = None
+
+_plain: tuple[Any, Any] | None = None
+_installed = 0
+_installing = threading.Lock()
+
+
+def install() -> None:
+    """Wraps `Pregel.stream` and `astream`; as often as it is called, `uninstall` has to be to undo it."""
+    global _plain, _installed
+    from langgraph.pregel import Pregel
+
+    with _installing:
+        _installed += 1
+        if _plain is None:
+            _plain = Pregel.stream, Pregel.astream
+            graph: Any = Pregel
+            graph.stream, graph.astream = _stream(Pregel.stream), _astream(Pregel.astream)
+
+
+def uninstall() -> None:
+    global _plain, _installed
+    from langgraph.pregel import Pregel
+
+    with _installing:
+        _installed = max(0, _installed - 1)
+        if _installed == 0 and _plain is not None:
+            graph: Any = Pregel
+            graph.stream, graph.astream = _plain
+            _plain = None
+
+
+def _stream(plain: Any) -> Any:
+    @wraps(plain)
+    def stream(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
+        turn = _begin(self, input, config, options, "stream", sys._getframe(1).f_code)
+        source = plain(self, input, config, **options)
+        return source if turn is None else _driven(turn, source)
+
+    return stream
+
+
+def _astream(plain: Any) -> Any:
+    @wraps(plain)
+    def astream(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
+        turn = _begin(self, input, config, options, "astream", sys._getframe(1).f_code)
+        source = plain(self, input, config, **options)
+        return source if turn is None else _adriven(turn, source)
+
+    return astream
+
+
+def _begin(graph: Any, input: Any, config: Any, options: dict[str, Any], entry: str, caller: Any) -> Turn | None:
+    """The turn that this invocation is, None where it is none of its own."""
+    if sessions.session is not None or running() is not None:
+        return None
+    keeper: Keeper | None = None
+    try:
+        keeper, thread, effective = _kept(graph, config)
+        if keeper is None:
+            return None
+        entry = asked.entry(entry, caller, effective)
+        request = asked.request(keeper.codec, input, effective, options)
+        return Turn(keeper, thread, entry, request, _urandom(16))
+    except Exception as error:
+        if keeper is not None:
+            keeper.fault("begin of a turn", error)
+        return None  # an input that langgraph itself refuses is told by langgraph
+
+
+def _kept(graph: Any, config: Any) -> tuple[Keeper | None, str, Mapping[str, Any]]:
+    """The core of the saver that this invocation will use, if it is ours, with the thread and the whole config."""
+    from langgraph._internal._config import ensure_config
+
+    own = graph.checkpointer
+    effective: Mapping[str, Any] = ensure_config(graph.config, config)
+    configurable = effective.get("configurable") or {}
+    saver = configurable.get("__pregel_checkpointer", own) if own is not False else None
+    keeper = getattr(saver, "_core", None) if saver is not None and saver is not True else None
+    if keeper is None or not hasattr(keeper, "branch_for"):
+        saver = attached(graph, configurable) if attached is not None else None
+        keeper = getattr(saver, "_core", None)
+    thread = configurable.get("thread_id")
+    return (None if thread is None else keeper), str(thread), effective
+
+
+def _enter(turn: Turn) -> Token[Turn | None]:
+    return current.set(turn)
+
+
+def _leave(token: Token[Turn | None]) -> None:
+    try:  # noqa: SIM105 - passed for each chunk
+        current.reset(token)
+    except ValueError:
+        pass  # a generator that the collector closes in another context
+
+
+def _driven(turn: Turn, source: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """What `source` gives, with the turn on while it runs and off while its caller does."""
+    last: Any = None
+    step: Callable[..., Any] = source.__next__
+    given: tuple[Any, ...] = ()
+    try:
+        while True:
+            token = _enter(turn)
+            try:
+                last = step(*given)
+            except StopIteration:
+                break
+            finally:
+                _leave(token)
+            try:
+                sent = yield last
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                step, given = source.throw, (error,)
+            else:
+                step, given = source.send, (sent,)
+    except GeneratorExit:
+        token = _enter(turn)
+        try:
+            source.close()
+        finally:
+            _leave(token)
+            turn.end(Status.CLOSED, None)
+        raise
+    except BaseException as error:
+        turn.end(Status.ERROR, error)
+        raise
+    turn.end(Status.OK, asked.returned(turn.keeper.codec, last))
+
+
+async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+    from asyncio import CancelledError
+
+    last: Any = None
+    step: Callable[..., Any] = source.__anext__
+    given: tuple[Any, ...] = ()
+    try:
+        while True:
+            token = _enter(turn)
+            try:
+                last = await step(*given)
+            except StopAsyncIteration:
+                break
+            finally:
+                _leave(token)
+            try:
+                sent = yield last
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                step, given = source.athrow, (error,)
+            else:
+                step, given = source.asend, (sent,)
+    except GeneratorExit:
+        token = _enter(turn)
+        try:
+            await source.aclose()
+        finally:
+            _leave(token)
+            turn.end(Status.CLOSED, None)
+        raise
+    except CancelledError as error:
+        turn.end(Status.CANCELLED, str(error))
+        raise
+    except BaseException as error:
+        turn.end(Status.ERROR, error)
+        raise
+    turn.end(Status.OK, asked.returned(turn.keeper.codec, last))
