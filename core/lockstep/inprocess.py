@@ -15,6 +15,8 @@ from typing import Any, Self
 
 import msgspec
 
+from lockstep import inprocess_native as natives
+from lockstep.adapter.native import Continued, ForkOptions, Played
 from lockstep.errors import Code, Refused, Stop, TargetError
 from lockstep.launch import offspring
 from lockstep.log.address import called
@@ -129,17 +131,30 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 def replay(
-    run: str, target: Callable[[], Any], *, store: Store = None, speed: float = 0.0, deadline: float = 30.0
-) -> Replay:
+    run: str, target: Any, *, store: Store = None, speed: float = 0.0, deadline: float = 30.0, depth: str = "call",
+    turn: int | None = None, until: int | None = None,
+) -> Replay:  # fmt: skip
     """Replays a run in this process: `target` is called with no arguments, and every answer comes from
     the record. A coroutine function runs in an event loop of its own.
 
     speed     0 serves at once, 1 as recorded, 10 ten times faster
     deadline  seconds without progress after which strands that wait for each other count as diverged
 
+    Of a run that a framework keeps itself (`langgraph/thread-1`) the target is what its adapter says, a compiled graph
+    there, and its turns are run again with their recorded inputs:
+
+    depth  "call": the framework's nodes run and their calls are served; "node": nothing of them runs
+    turn   only this one, counted from 1; those before it are restored, not run
+    until  the step to stop after
+
     Returns also when the run ended in a failure or diverged. Raises StoreError (LS201 to LS205) and
     TargetError LS402: no callable, or a coroutine function under a running loop (use `areplay`).
     """
+    with natives.looked_up(_located(store), run, target) as found:
+        if found is not None:
+            asked = natives.options(found.store.path, depth, turn, until, speed, deadline)
+            return _played(found.replay(asked))
+    natives.only_native(depth=depth != "call", turn=turn, until=until is not None)
     target = program(target)
     if asyncio.iscoroutinefunction(target):
         if _loop_runs():
@@ -158,9 +173,15 @@ def replay(
 
 
 async def areplay(
-    run: str, target: Callable[[], Any], *, store: Store = None, speed: float = 0.0, deadline: float = 30.0
-) -> Replay:
+    run: str, target: Any, *, store: Store = None, speed: float = 0.0, deadline: float = 30.0, depth: str = "call",
+    turn: int | None = None, until: int | None = None,
+) -> Replay:  # fmt: skip
     """As `replay`, under a running event loop: awaits what `target` returns."""
+    with natives.looked_up(_located(store), run, target) as found:
+        if found is not None:
+            asked = natives.options(found.store.path, depth, turn, until, speed, deadline)
+            return _played(await found.areplay(asked))
+    natives.only_native(depth=depth != "call", turn=turn, until=until is not None)
     target = program(target)
     session = _begin(run, store, speed, deadline)
     try:
@@ -183,6 +204,8 @@ class Run(msgspec.Struct, frozen=True):
     refused   what may not run, in words
     unreached edits whose calls were not made
     divergence  the first difference of the part served, as the command line shows it
+    results   of a run that a framework keeps itself: what each of its turns returned; `result` is the last
+    config    the same: what to hand to the framework to go on from here
     """
 
     address: str
@@ -198,11 +221,14 @@ class Run(msgspec.Struct, frozen=True):
     unreached: tuple[str, ...]
     divergence: str | None
     report: Report
+    results: list[Any] = []
+    config: Mapping[str, Any] = {}
 
 
 def fork(
-    address: str, target: Callable[[], Any], *, edits: Mapping[str, Any] | None = None, live: Sequence[str] = (),
-    tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0,
+    address: str, target: Any, *, edits: Mapping[str, Any] | None = None, live: Sequence[str] = (),
+    tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0, tasks: Sequence[str] = (),
+    thread: str = "", turn: int | None = None,
 ) -> Run:  # fmt: skip
     """Runs `target` in this process: served up to a step of a recorded run, with edited answers where asked, and for
     real from there. A coroutine function runs in an event loop of its own.
@@ -213,9 +239,21 @@ def fork(
     tail     what becomes of calls past the cut, see `session.policy.Policy`
     branch   its name, "fork" by default; if it exists, `name-2`
 
+    Of a run that a framework keeps itself (`langgraph/thread-1:7`) nothing before the step runs; the recorded turns
+    that followed are run again after it:
+
+    edits    also of a step's state, by channel: {"7": {"total": 3}, "7:messages[2].content": "lost"}
+    tasks    of the tasks that ran on the step's checkpoint, those that run again: the others keep what they wrote
+    thread   go on as this thread, not as a branch of the same one
+    turn     the last recorded turn that is run, counted from 1
+
     Raises StoreError, AddressError, EditError and TargetError (LS402) where it cannot begin, and `Refused` (LS301, with
     the branch as `.run`) where a call past the cut may not run.
     """
+    with natives.looked_up(_located(store), address, target) as found:
+        if found is not None:
+            return _continued(found.fork(_options(address, edits, live, tail, branch, deadline, tasks, thread, turn)))
+    natives.only_native(tasks=tasks, thread=thread, turn=turn)
     target = program(target)
     if asyncio.iscoroutinefunction(target):
         if _loop_runs():
@@ -236,10 +274,16 @@ def fork(
 
 
 async def afork(
-    address: str, target: Callable[[], Any], *, edits: Mapping[str, Any] | None = None, live: Sequence[str] = (),
-    tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0,
+    address: str, target: Any, *, edits: Mapping[str, Any] | None = None, live: Sequence[str] = (),
+    tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0, tasks: Sequence[str] = (),
+    thread: str = "", turn: int | None = None,
 ) -> Run:  # fmt: skip
     """As `fork`, under a running event loop: awaits what `target` returns."""
+    with natives.looked_up(_located(store), address, target) as found:
+        if found is not None:
+            asked = _options(address, edits, live, tail, branch, deadline, tasks, thread, turn)
+            return _continued(await found.afork(asked))
+    natives.only_native(tasks=tasks, thread=thread, turn=turn)
     target = program(target)
     session = _begin_fork(
         address, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
@@ -251,6 +295,40 @@ async def afork(
     except BaseException as error:
         return _end_fork(session, None, error)
     return _end_fork(session, result, None)
+
+
+def _options(
+    address: str, edits: Mapping[str, Any] | None, live: Sequence[str], tail: Tail, branch: str, deadline: float,
+    tasks: Sequence[str], thread: str, turn: int | None,
+) -> ForkOptions:  # fmt: skip
+    from lockstep.debugger import fork as forks
+
+    return ForkOptions(
+        edits=forks.given(edits or {}, address.partition(":")[0]),
+        policy=policies.given(live, tail, rules.here().effects), branch=branch,
+        tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks), thread=thread, turn=turn, deadline=deadline,
+    )  # fmt: skip
+
+
+def _continued(done: Continued) -> Run:
+    report = done.report
+    run = Run(
+        address=called(report.run, report.branch), branch=report.branch, state=report.state,
+        result=done.results[-1] if done.results and done.error is None else None, error=done.error, live=report.live,
+        reused=report.answers.get("reused", 0), served=report.answers.get("served", 0),
+        edited=report.answers.get("edited", 0), refused=report.refused, unreached=report.unreached,
+        divergence=_text(report) if report.difference is not None else None, report=report, results=done.results,
+        config=done.config,
+    )  # fmt: skip
+    if run.state == "refused":
+        raise Refused(run.refused[0], run)
+    return run
+
+
+def _played(done: Played) -> Replay:
+    report = done.report
+    text = _text(report) if report.difference is not None else None
+    return Replay(report.identical, text, report.coverage, done.results, done.error, report)
 
 
 def _begin_fork(
@@ -339,6 +417,12 @@ def _data(result: Any) -> Value:
     except LockstepError:
         unknown: Value = UNKNOWN
         return unknown
+
+
+def _located(store: Store) -> str:
+    from lockstep.log.store import locate
+
+    return str(locate(_path(store)))
 
 
 def _path(store: Store) -> str | None:

@@ -11,6 +11,10 @@ that imports nothing of its framework, and is found by its entry point:
 """
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.native import Continued, ForkOptions, Native, Played, ReplayOptions
 from lockstep.adapter.registry import GROUP, get, installed, of, require
 
-__all__ = ["GROUP", "Adapter", "Steps", "Target", "Versions", "Way", "get", "installed", "of", "require"]
+__all__ = [
+    "GROUP", "Adapter", "Continued", "ForkOptions", "Native", "Played", "ReplayOptions", "Steps", "Target", "Versions",
+    "Way", "get", "installed", "of", "require",
+]  # fmt: skip

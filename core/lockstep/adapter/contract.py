@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lockstep.adapter.native import Native
 from lockstep.log.model import Value
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     instrument    zero-code attach: called with each of `modules` once the recorded or replayed program has imported
                   it, before the program goes on. None where the core's own taps are all that is needed
     subject       `module:attribute` of the `lockstep.conformance.Subject` that the conformance tests run
+    native        what it does with threads that the framework keeps itself, recorded without a session. None: there
+                  are none
     """
 
     name: str
@@ -100,3 +103,4 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     extra: str = ""
     modules: tuple[str, ...] = ()
     instrument: Callable[[ModuleType], None] | None = None
+    native: Native | None = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from lockstep.adapter import versions
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.native import Native
 from lockstep.errors import AdapterError, Code
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -73,6 +74,7 @@ def _wrong(adapter: Adapter, name: str) -> Iterator[str]:
     yield from _function("target.accepts", adapter.target.accepts, 1)
     yield from _function("target.program", adapter.target.program, 2)
     yield from _ways(adapter)
+    yield from _native(adapter.native)
 
 
 def _ways(adapter: Adapter) -> Iterator[str]:
@@ -89,6 +91,19 @@ def _ways(adapter: Adapter) -> Iterator[str]:
         yield "re_execute has a begin: the target's program is what runs"
     if not adapter.restore.exact and not adapter.re_execute.exact:
         yield "neither restore nor re_execute is exact: no step could be continued from"
+
+
+def _native(native: Any) -> Iterator[str]:
+    if native is None:
+        return
+    if not isinstance(native, Native):
+        yield f"native is a {type(native).__name__}, not a Native"
+        return
+    for field, arguments in (("replay", 3), ("areplay", 3), ("fork", 4), ("afork", 4)):
+        yield from _function(f"native.{field}", getattr(native, field), arguments)
+    for field, arguments in (("cuts", 1), ("inner", 2)):
+        if getattr(native, field) is not None:
+            yield from _function(f"native.{field}", getattr(native, field), arguments)
 
 
 def _texts(owner: Any, *fields: str, within: str = "") -> Iterator[str]:

@@ -93,6 +93,16 @@ def replay(
     command: Command = None,
     store: Store = None,
     target: Target = "",
+    depth: Annotated[
+        str,
+        typer.Option("--depth", metavar="call|node", help="A framework's run: its calls are served, or nothing runs."),
+    ] = "call",
+    turn: Annotated[
+        int | None, typer.Option("--turn", min=1, metavar="N", help="A framework's run: only this turn.")
+    ] = None,
+    until: Annotated[
+        int | None, typer.Option("--until", min=0, metavar="STEP", help="A framework's run: stop after this step.")
+    ] = None,
     speed: Annotated[
         float,
         typer.Option("--speed", min=0.0, metavar="F", help="Pace of streams: 0 at once, 1 as recorded, 10 faster."),
@@ -110,6 +120,9 @@ def replay(
         command or [],
         store=store,
         target=target,
+        depth=depth,
+        turn=turn,
+        until=until,
         speed=speed,
         trust=trust,
         isolate=isolate,
@@ -141,6 +154,16 @@ def fork(
     ] = "",
     branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The new branch's name.")] = "",
     target: Target = "",
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option("--task", metavar="NAME", help="A framework's run: of the step's tasks, only these run again."),
+    ] = None,
+    thread: Annotated[
+        str, typer.Option("--thread", metavar="ID", help="A framework's run: go on as this thread, not as a branch.")
+    ] = "",
+    turn: Annotated[
+        int | None, typer.Option("--turn", min=1, metavar="N", help="A framework's run: the last turn to run again.")
+    ] = None,
     store: Store = None,
     trust: Trust = False,
     isolate: Isolate = False,
@@ -162,6 +185,9 @@ def fork(
         tail=tail,
         branch=branch,
         target=target,
+        tasks=tasks or [],
+        thread=thread,
+        turn=turn,
         trust=trust,
         isolate=isolate,
         as_json=as_json,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lockstep.cli import failures, terminal
+from lockstep.cli import failures, replaying, terminal
 from lockstep.debugger import edits as editing
 from lockstep.debugger import fork as forks
 from lockstep.debugger import render_fork
@@ -14,7 +14,8 @@ from lockstep.session.policy import Tail
 
 def fork(
     address: str, command: Sequence[str], *, store: str | None, edits: Sequence[str], live: Sequence[str], tail: Tail,
-    branch: str, target: str = "", trust: bool, isolate: bool, as_json: bool, debug: bool,
+    branch: str, target: str = "", tasks: Sequence[str] = (), thread: str = "", turn: int | None = None, trust: bool,
+    isolate: bool, as_json: bool, debug: bool,
 ) -> None:  # fmt: skip
     """Forks once, and says how it went."""
     with failures.reported(as_json=as_json, debug=debug):
@@ -24,9 +25,11 @@ def fork(
             from lockstep.cli import targets
 
             done = targets.fork(
-                path, address, target, edits=changes, live=live, tail=tail, branch=branch, as_json=as_json
-            )
+                path, address, target, edits=changes, live=live, tail=tail, branch=branch, as_json=as_json,
+                tasks=tasks, thread=thread, turn=turn,
+            )  # fmt: skip
         else:
+            replaying.needs_target(path, address)
             done = forks.fork(
                 path, address, command, edits=changes, live=live, tail=tail, branch=branch,
                 stdout=2 if as_json else None, trust=trust, isolate=isolate, debug=debug,

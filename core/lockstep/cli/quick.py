@@ -28,7 +28,14 @@ AGAIN = {
         "--again": (False, "again"),
         "--target": (True, "target"),
     },
-    "replay": {**_EITHER, "--speed": (True, "speed"), "--target": (True, "target")},
+    "replay": {
+        **_EITHER,
+        "--speed": (True, "speed"),
+        "--target": (True, "target"),
+        "--depth": (True, "depth"),
+        "--turn": (True, "turn"),
+        "--until": (True, "until"),
+    },
     "verify": {**_EITHER, "--times": (True, "times"), "--authentic": (False, "authentic")},
 }
 HOMES = {"replay": "replaying", "verify": "replaying", "bisect": "bisecting"}  # modules of `lockstep.cli`
@@ -43,7 +50,15 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "trust": False,
         "isolate": False,
     },
-    "replay": {"speed": 0.0, "target": "", "trust": False, "isolate": False},
+    "replay": {
+        "speed": 0.0,
+        "target": "",
+        "depth": "call",
+        "turn": None,
+        "until": None,
+        "trust": False,
+        "isolate": False,
+    },
     "verify": {"times": 1, "authentic": False, "trust": False, "isolate": False},
 }
 
@@ -120,7 +135,7 @@ def _value(argument: str, text: str) -> str | float | int | None:
     digits = text.replace(".", "", 1) if argument == "speed" else text
     if argument == "tail":
         return text if text in ("live", "reuse", "record") else None
-    if argument in ("store", "bad", "good", "live", "target"):
+    if argument in ("store", "bad", "good", "live", "target", "depth"):
         return text
     if not (digits.isascii() and digits.isdigit()):
         return None

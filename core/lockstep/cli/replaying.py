@@ -12,7 +12,9 @@ from lockstep.debugger import render
 from lockstep.debugger import replay as replays
 from lockstep.debugger import verify as checks
 from lockstep.debugger.lines import Line
-from lockstep.log.store import locate
+from lockstep.errors import Code, TargetError
+from lockstep.log.store import locate, open_store
+from lockstep.log.timeline import resolve
 
 
 def replay(
@@ -21,6 +23,9 @@ def replay(
     *,
     store: str | None,
     target: str = "",
+    depth: str = "call",
+    turn: int | None = None,
+    until: int | None = None,
     speed: float,
     trust: bool,
     isolate: bool,
@@ -33,8 +38,9 @@ def replay(
         if target:
             from lockstep.cli import targets
 
-            done = targets.replay(path, run, target, speed=speed, as_json=as_json)
+            done = targets.replay(path, run, target, speed=speed, as_json=as_json, depth=depth, turn=turn, until=until)
         else:
+            needs_target(path, run)
             done = replays.replay(
                 path, run, command, speed=speed, stdout=2 if as_json else None, trust=trust, isolate=isolate,
                 debug=debug,
@@ -45,6 +51,24 @@ def replay(
             for line in render.replaying(done, command):
                 terminal.say(line)
         raise SystemExit(failures.OK if done.identical else failures.NO)
+
+
+def needs_target(path: str, address: str) -> None:
+    """Raises TargetError LS401 for a run that a framework keeps itself: no command was recorded with it, and none could
+    replay it."""
+    from lockstep.inprocess_native import keeper
+
+    with open_store(path) as opened:
+        place = resolve(opened, address)
+        name = keeper(place.timeline.reader.meta)
+    if name:
+        from lockstep.adapter import registry
+
+        what = registry.get(name).target.what
+        raise TargetError(
+            Code.NO_TARGET,
+            f"{address} is a run that {name} keeps itself: name its {what} by --target MODULE:NAME",
+        )
 
 
 def verify(

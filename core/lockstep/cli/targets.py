@@ -1,4 +1,4 @@
-"""`--target`: replays and forks of a callable, in this process."""
+"""`--target`: replays and forks in this process, of a callable, or of what a framework's own run is started from."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from lockstep import inprocess_native as natives
+from lockstep.adapter.native import ForkOptions
 from lockstep.debugger import fork as forks
 from lockstep.debugger.edits import Edit
 from lockstep.debugger.fork import Forked
@@ -23,10 +25,22 @@ from lockstep.session.report import Report
 from lockstep.session.session import Session, start_fork, start_replay
 
 
-def replay(store: str, run: str, target: str, *, speed: float, as_json: bool) -> Replayed:
+def replay(
+    store: str, run: str, target: str, *, speed: float, as_json: bool, depth: str = "call", turn: int | None = None,
+    until: int | None = None,
+) -> Replayed:  # fmt: skip
     """Raises TargetError (LS401, LS402), and what `start_replay` raises."""
+    with natives.looked_up(store, run, target) as found, _stdout_to_stderr(as_json and found is not None):
+        if found is not None:
+            done = found.replay(natives.options(store, depth, turn, until, speed, 30.0))
+            return _verdict(run, done.report, 0 if done.error is None and done.report.identical else 1)
+    natives.only_native(depth=depth != "call", turn=turn, until=until is not None)
     called = program(load(target))
     report, exit = _run(start_replay(store, run, speed=speed), called, as_json)
+    return _verdict(run, report, exit)
+
+
+def _verdict(run: str, report: Report, exit: int) -> Replayed:
     return Replayed(
         run=run, identical=report.identical, cut=report.cut, difference=report.difference, steps=report.steps,
         digest=report.digest, live_calls=report.live_calls, seconds=report.seconds, exit=exit, recorded_exit=None,
@@ -36,11 +50,19 @@ def replay(store: str, run: str, target: str, *, speed: float, as_json: bool) ->
 
 def fork(
     store: str, address: str, target: str, *, edits: Sequence[Edit], live: Sequence[str], tail: Tail, branch: str,
-    as_json: bool,
+    as_json: bool, tasks: Sequence[str] = (), thread: str = "", turn: int | None = None,
 ) -> Forked:  # fmt: skip
     """Raises TargetError (LS401, LS402), and what `debugger.fork.fork` raises."""
+    policy = policies.given(live, tail, rules.here().effects)
+    with natives.looked_up(store, address, target) as found, _stdout_to_stderr(as_json and found is not None):
+        if found is not None:
+            asked = ForkOptions(
+                edits=tuple(edits), policy=policy, branch=branch, tasks=tuple(tasks), thread=thread, turn=turn
+            )
+            return forks.continued(store, found.fork(asked), edits)
+    natives.only_native(tasks=tasks, thread=thread, turn=turn)
     called = program(load(target))
-    run, plan = forks.planned(store, address, edits, policies.given(live, tail, rules.here().effects), branch)
+    run, plan = forks.planned(store, address, edits, policy, branch)
     report, exit = _run(start_fork(store, run, plan), called, as_json)
     return forks.judge(store, run, plan, exit, report, (), report.coverage)
 

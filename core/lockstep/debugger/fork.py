@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,6 +23,9 @@ from lockstep.session import rules
 from lockstep.session.policy import Policy, Tail
 from lockstep.session.report import Coverage, Report
 from lockstep.session.tail import Plan, encode
+
+if TYPE_CHECKING:
+    from lockstep.adapter.native import Continued
 
 
 class Forked(msgspec.Struct, frozen=True):
@@ -164,6 +167,24 @@ def course(timeline: Timeline, upto: int) -> tuple[int, str, int, str]:
     last = timeline.steps[-1]
     flying = [effect for effect in last.effects if effect.end is None]
     return shared, live_from, last.number, f"{last.number}.{flying[-1].number}" if flying else ""
+
+
+def continued(store: str, done: Continued, edits: Sequence[Edit]) -> Forked:
+    """What became of the fork of a run that a framework keeps itself, as its adapter says."""
+    report = done.report
+    with open_store(store) as opened:
+        steps = Timeline(opened.run(report.run, report.branch)).steps
+    error = done.error
+    told = {"type": type(error).__name__, "message": str(error), "function": ""} if error is not None else None
+    return Forked(
+        run=report.run, branch=report.branch, address=called(report.run, report.branch), origin=done.origin,
+        state=report.state, exit=0 if report.state == "complete" else 1, error=told, steps=report.steps,
+        live=report.live, reused=report.answers.get("reused", 0), served=report.answers.get("served", 0),
+        edited=report.answers.get("edited", 0), refused=report.refused, unreached=report.unreached,
+        edits=tuple(f"{edit.address}:{edit.path}" if edit.path else edit.address for edit in edits),
+        shared=done.shared, live_from=done.first, last=steps[-1].number if steps else 0, answer=done.answer,
+        difference=report.difference, seconds=report.seconds, coverage=report.coverage, faults=report.faults,
+    )  # fmt: skip
 
 
 def judge(

@@ -1,0 +1,126 @@
+"""Runs that a framework keeps itself: what an adapter does with a thread that was recorded without a session.
+
+Such a run is called `langgraph/<thread>` and its meta names the adapter. `lockstep.replay`, `fork` and `bisect`, and
+the commands of these names, hand it to the functions here; all else about it (listing, showing, diffing, verifying) is
+read from inert data, and needs no adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import msgspec
+
+from lockstep.session.policy import Policy
+from lockstep.session.report import Report
+
+if TYPE_CHECKING:
+    from lockstep.debugger.cuts import Cut
+    from lockstep.debugger.edits import Edit
+    from lockstep.log.store import RunReader, Store
+    from lockstep.log.timeline import Place, Timeline
+
+type Depth = Literal["call", "node"]
+
+DEPTHS: tuple[Depth, ...] = get_args(Depth.__value__)
+
+
+class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a thread is replayed.
+
+    store     path of the store that the reader is of
+    depth     "call": the framework's nodes run, and their calls are served; "node": nothing of them runs
+    turn      the number of the only turn to replay, from 1; None: all
+    until     the step after which the replay stops; None: the run's end
+    speed     pace of streams: 0 at once, 1 as recorded
+    deadline  seconds without any progress after which strands that wait for each other count as diverged
+    """
+
+    store: str
+    depth: Depth = "call"
+    turn: int | None = None
+    until: int | None = None
+    speed: float = 0.0
+    deadline: float = 30.0
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """How a replay went.
+
+    report   with `mode` "replay": identical, cut, difference, steps, digest, live_calls, coverage, faults, seconds
+    results  what each turn returned, in order
+    error    what the last turn raised by itself; None where it returned, or was stopped by a difference
+    """
+
+    report: Report
+    results: list[Any] = []
+    error: BaseException | None = None
+
+
+class ForkOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a thread is forked at a place.
+
+    edits     answers and states in place of recorded ones
+    policy    what may run for real past the cut
+    branch    the new branch's name, "" for "fork"; if it exists, `name-2`
+    tasks     of the tasks that ran on the step's checkpoint, those that run again: the others keep what they wrote.
+              Empty: all run again
+    thread    go on as this thread, instead of as a branch of the same one
+    turn      the last recorded turn that is run, by its number from 1; None: to the end of what was recorded
+    deadline  as for a replay
+    """
+
+    edits: tuple[Edit, ...] = ()
+    policy: Policy = Policy()
+    branch: str = ""
+    tasks: tuple[str, ...] = ()
+    thread: str = ""
+    turn: int | None = None
+    deadline: float = 30.0
+
+
+class Continued(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a fork.
+
+    report   with `mode` "fork" and the branch's `run`, `branch` and `state`; live, answers, refused, unreached,
+             difference
+    results  what each of its turns returned, in order
+    error    what the last one raised by itself
+    config   what to hand to the framework to go on from the branch's end: how, is the framework's own affair
+    origin   the place that it left, without the run: ":7"
+    upto     the position of the last event that it shares with its parent
+    shared   the last step that it shares
+    first    the first effect that ran for real, as "8.1"; "" for none
+    answer   refused: (where to fork again, which call to edit there), to give it an answer
+    """
+
+    report: Report
+    results: list[Any] = []
+    error: BaseException | None = None
+    config: Mapping[str, Any] = {}
+    origin: str = ""
+    upto: int = 0
+    shared: int = 0
+    first: str = ""
+    answer: tuple[str, str] | None = None
+
+
+class Native(msgspec.Struct, frozen=True, kw_only=True):
+    """What an adapter does with runs of its own. Each function imports the framework when it is called, not before.
+
+    replay   `replay(reader, target, options)`: of the branch that is read. Returns also when the run diverged; raises
+             TargetError where it cannot begin, as under a running loop where a turn needs one of its own
+    fork     `fork(store, place, target, options)`: at a step or effect. Returns also when a call was refused; raises
+             AddressError, EditError and TargetError where it cannot begin
+    areplay, afork  the same under a running loop
+    cuts     where bisect can leave a run, in order; `inner(timeline, number)`: inside of one step. None: at its steps,
+             and after each of its effects
+    """
+
+    replay: Callable[[RunReader, Any, ReplayOptions], Played]
+    areplay: Callable[[RunReader, Any, ReplayOptions], Awaitable[Played]]
+    fork: Callable[[Store, Place, Any, ForkOptions], Continued]
+    afork: Callable[[Store, Place, Any, ForkOptions], Awaitable[Continued]]
+    cuts: Callable[[Timeline], Sequence[Cut]] | None = None
+    inner: Callable[[Timeline, int], Sequence[Cut]] | None = None

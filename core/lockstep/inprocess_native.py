@@ -1,0 +1,123 @@
+"""Replays and forks of runs that a framework keeps itself: its adapter is asked, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from lockstep.adapter import registry
+from lockstep.adapter.contract import Adapter
+from lockstep.adapter.native import DEPTHS, Continued, Depth, ForkOptions, Native, Played, ReplayOptions
+from lockstep.errors import AddressError, Code, TargetError
+from lockstep.log.address import Address
+from lockstep.log.model import Value
+from lockstep.log.store import Store, open_store
+from lockstep.log.timeline import Place, resolve
+from lockstep.session import current
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A native run at hand. `place` is of the store, which is open."""
+
+    store: Store
+    place: Place
+    adapter: Adapter
+    native: Native
+    target: Any
+
+    def replay(self, options: ReplayOptions) -> Played:
+        self._whole()
+        return self.native.replay(self.place.timeline.reader, self.target, options)
+
+    async def areplay(self, options: ReplayOptions) -> Played:
+        self._whole()
+        return await self.native.areplay(self.place.timeline.reader, self.target, options)
+
+    def _whole(self) -> None:
+        address = self.place.address
+        if self.place.step is not None:
+            told = str(Address(address.path, address.branch))
+            raise AddressError(
+                Code.NO_ADDRESS, f"a replay is of a whole run: {told}. To stop after a step: until={address.step}"
+            )
+
+    def fork(self, options: ForkOptions) -> Continued:
+        return self.native.fork(self.store, self.place, self.target, options)
+
+    async def afork(self, options: ForkOptions) -> Continued:
+        return await self.native.afork(self.store, self.place, self.target, options)
+
+
+@contextmanager
+def looked_up(store: str, address: str, target: Any) -> Iterator[Found | None]:
+    """What an address names, with the store open as long as the block runs; None where it is no run of a framework's
+    own.
+
+    Raises StoreError, AddressError, AdapterError LS408 where the run's adapter is not installed, TargetError LS402
+    where the target is not one of that adapter, and LS404 where the framework is missing.
+    """
+    with open_store(store) as opened:
+        place = resolve(opened, address)
+        name = keeper(place.timeline.reader.meta)
+        if not name:
+            yield None
+            return
+        adapter = registry.get(name)
+        yield Found(opened, place, adapter, capable(adapter, address), fitting(adapter, address, target))
+
+
+def keeper(meta: Value) -> str:
+    """The name of the adapter whose framework keeps a run, by the run's meta; "" for a run of a session."""
+    found = meta.get("adapter") if isinstance(meta, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def capable(adapter: Adapter, address: str) -> Native:
+    """What the adapter does with such runs. Raises TargetError LS402 where that is nothing."""
+    if adapter.native is None:
+        raise TargetError(
+            Code.BAD_TARGET, f"{address} is a run of {adapter.title}'s own, which its adapter here can only show"
+        )
+    return adapter.native
+
+
+def fitting(adapter: Adapter, address: str, target: Any) -> Any:
+    """The target, which may be given as `module:name`. Raises TargetError LS401, LS402, LS404."""
+    if current.session is not None:
+        raise TargetError(Code.BAD_TARGET, "a session is on already: another can't begin inside it")
+    registry.require(adapter)
+    if isinstance(target, str):
+        from lockstep.launch.target import load
+
+        target = load(target)
+    if not adapter.target.accepts(target):
+        raise TargetError(
+            Code.BAD_TARGET,
+            f"{address} is a run of {adapter.title}: its target is a {adapter.target.what}, "
+            f"not a {type(target).__name__}",
+        )
+    return target
+
+
+def options(
+    store: str, depth: str, turn: int | None, until: int | None, speed: float, deadline: float
+) -> ReplayOptions:  # fmt: skip
+    """The options of a replay. Raises TargetError LS402 for a depth or turn that there is not."""
+    known: Depth | None = next((each for each in DEPTHS if each == depth), None)
+    if known is None:
+        raise TargetError(Code.BAD_TARGET, f"depth is one of {', '.join(DEPTHS)}, not {depth!r}")
+    if turn is not None and turn < 1:
+        raise TargetError(Code.BAD_TARGET, f"turns are counted from 1: there is no turn {turn}")
+    return ReplayOptions(store=store, depth=known, turn=turn, until=until, speed=speed, deadline=deadline)
+
+
+def only_native(**given: Any) -> None:
+    """Raises TargetError LS402 where something was asked of a session's run that only a framework's has."""
+    names = [f"{name}=" for name, value in given.items() if value]
+    if names:
+        raise TargetError(
+            Code.BAD_TARGET, f"{', '.join(names)} is for a run that a framework keeps itself, and this is none"
+        )
