@@ -41,6 +41,8 @@ class Kind(enum.IntEnum):
     #              "digest", "reads", "open", …}
     FORK = 12  # a branch's first event, in the place after the one it left from. name: the address forked from, as in
     #            ":7"; body: {"edits", "live", "tail", "step", "upto"}, and "meta" where it differs from the run's
+    WRITES = 13  # what a task of a native run has written. lane: the task's; name: its node; what: its id; of: the STEP
+    #              that it works on; body: {"path", "writes": [[idx, channel, value], …]}
 
 
 class Status(enum.StrEnum):

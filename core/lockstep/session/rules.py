@@ -55,6 +55,24 @@ def here() -> Project:
         return _read(text, path) if b"[tool.lockstep" in text else Project()
 
 
+def told(project: Project) -> dict[str, Value]:
+    """The rules as a run's meta has them."""
+    found: dict[str, Value] = {"hide": [*project.rules.hide], "keep": [*project.rules.keep]}
+    if project.effects.rules:
+        found["effects"] = [[pattern, effect] for pattern, effect in project.effects.rules]
+    return found
+
+
+def names(told: Value) -> Rules:
+    """The rules for names that a run's processes have in common."""
+    recorded = told if isinstance(told, dict) else {}
+    found = {}
+    for name in ("hide", "keep"):
+        given = recorded.get(name)
+        found[name] = tuple(each for each in given if isinstance(each, str)) if isinstance(given, list) else ()
+    return Rules(**found)
+
+
 def recorded(told: Value) -> EffectRules:
     """The rules for effects that a run's processes have in common, as the first of them stored them."""
     given = told.get("effects") if isinstance(told, dict) else None

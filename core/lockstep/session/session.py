@@ -16,7 +16,6 @@ from typing import Any
 from lockstep.errors import Code, StoreError
 from lockstep.log.address import MAIN
 from lockstep.log.model import Kind, Value
-from lockstep.log.names import Rules
 from lockstep.log.store import Appender, RunReader
 from lockstep.log.vault import Vault, is_id, new_id
 from lockstep.session import current, forks, rules, ticks
@@ -58,9 +57,7 @@ def start_recording(store_path: str | None, name: str, meta: Mapping[str, Value]
     secrets.know_environment(os.environ)
     argv = secrets.command(list(sys.argv))
     told: Any = secrets.hide(dict(meta))
-    told["rules"] = {"hide": [*secrets.rules.hide], "keep": [*secrets.rules.keep]}
-    if project.effects.rules:
-        told["rules"]["effects"] = [[pattern, effect] for pattern, effect in project.effects.rules]
+    told["rules"] = rules.told(project)
     started = _time_ns()
     info = store.create_run(name, {**told, "seed": seed, "started": started, "vault": vault_id})
     appender = store.stream(info.name, ROOT)
@@ -83,7 +80,7 @@ def join_recording(store_path: str, run: str, process: str, image: int = 0, bran
     with open_store(store_path) as store:
         meta: Any = store.run(run).meta
     vault = Vault(store_path, meta["vault"])
-    secrets = Secrets(rules=_rules(meta.get("rules")), vault=vault, process=process)
+    secrets = Secrets(rules=rules.names(meta.get("rules")), vault=vault, process=process)
     secrets.know_environment(os.environ)
     secrets.know(vault.read()[0])
     late = _late(store_path, run, process, branch)
@@ -247,21 +244,12 @@ def replayed(store: str, told: Any, process: str = ROOT) -> tuple[Secrets, str]:
     """The secrets of a recorded run: as the environment has them now, else as the vault has. Also what is wrong
     with the vault, "" if nothing."""
     meta: dict[str, Any] = told if isinstance(told, dict) else {}
-    secrets = Secrets(rules=_rules(meta.get("rules")), process=process, replay=True)
+    secrets = Secrets(rules=rules.names(meta.get("rules")), process=process, replay=True)
     secrets.know_environment(os.environ)
     vault = meta.get("vault")
     values, wrong = Vault(store, str(vault)).read() if is_id(vault) else ({}, "")
     secrets.know(values)
     return secrets, wrong
-
-
-def _rules(told: Value) -> Rules:
-    recorded = told if isinstance(told, dict) else {}
-    found = {}
-    for name in ("hide", "keep"):
-        names = recorded.get(name)
-        found[name] = tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()
-    return Rules(**found)
 
 
 def finish(session: Session, exit: int | None, error: BaseException | None, result: Value = UNKNOWN) -> Report:

@@ -210,7 +210,7 @@ class Writer:
             threads = untapped.threads()
             mark = _Mark(_PAUSE, FORK_WAIT)
             if self._send(mark, FORK_WAIT):
-                _wait_until_gone(threads)
+                wait_until_gone(threads)
             else:
                 with self._guard:
                     mark.errand = _FLUSH  # the store is stuck: the fork cannot wait, and the thread stays
@@ -249,10 +249,10 @@ class Writer:
     # -- the program's threads
 
     def _put_weighed(self, event: Event, finish: Finish | None) -> None:
-        weight = _weight(event.body)
-        if self._held + weight > self._bound:
+        heavy = weight(event.body)
+        if self._held + heavy > self._bound:
             deadline = untapped.monotonic() + STALL
-            while self._held + weight > self._bound:
+            while self._held + heavy > self._bound:
                 if self._broken:
                     return
                 if untapped.monotonic() > deadline:
@@ -262,8 +262,8 @@ class Writer:
                     return
                 untapped.sleep(0.005)
         with self._guard:
-            self._held += weight
-        self._queue.put((event, finish, weight))
+            self._held += heavy
+        self._queue.put((event, finish, heavy))
         if not self._running:
             self._drain()
 
@@ -295,16 +295,8 @@ class Writer:
         if self._running:
             return
         self._running = True
-        token = lanes.INSIDE.set(True)
-        before = _thread.stack_size()
-        try:
-            _thread.stack_size(STACK)
-            _start_thread(self._run, ())
-        except (RuntimeError, ValueError):
+        if not start_thread(self._run):
             self._running = False  # what is put waits for `_drain`
-        finally:
-            _thread.stack_size(before)
-            lanes.INSIDE.reset(token)
 
     # -- the writer's thread
 
@@ -435,8 +427,24 @@ class Writer:
             self._fault(where, error)
 
 
-def _wait_until_gone(before: int) -> None:
-    # A thread says that it is done a little before the system has ended it, and CPython asks the system.
+def start_thread(run: Callable[[], None]) -> bool:
+    """Starts a thread of ours, of which the program sees nothing. False: none can start."""
+    token = lanes.INSIDE.set(True)
+    before = _thread.stack_size()
+    try:
+        _thread.stack_size(STACK)
+        _start_thread(run, ())
+    except (RuntimeError, ValueError):
+        return False
+    finally:
+        _thread.stack_size(before)
+        lanes.INSIDE.reset(token)
+    return True
+
+
+def wait_until_gone(before: int) -> None:
+    """Waits until the system has ended a thread of ours that has said it is done, as CPython asks the system.
+    `before`: how many threads there were."""
     deadline = untapped.monotonic() + 0.02
     while before and untapped.threads() >= before and untapped.monotonic() < deadline:
         untapped.sleep(0.0001)
@@ -449,13 +457,13 @@ def _ending(finish: Event | None) -> tuple[RunState | None, int]:
     return RunState(str(finish.what)), len(faults) if isinstance(faults, list) else 0
 
 
-def _weight(body: Any, depth: int = 4) -> int:
+def weight(body: Any, depth: int = 4) -> int:
     """About how many bytes a body takes, seen no deeper than a request's body lies."""
     kind = type(body)
     if kind is str or kind is bytes:
         return len(body) + 50
     if kind is dict and depth:
-        return 100 + sum([_weight(item, depth - 1) for item in body.values()])
+        return 100 + sum([weight(item, depth - 1) for item in body.values()])
     if kind is list and depth:
-        return 100 + sum([_weight(item, depth - 1) for item in body])
+        return 100 + sum([weight(item, depth - 1) for item in body])
     return 50

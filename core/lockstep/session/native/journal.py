@@ -1,0 +1,432 @@
+"""The journal of a native run: what its framework's calls and checkpoints become, and where they are written.
+
+    journal = Journal.open(".lockstep/store.db", "langgraph/t-91", meta)
+    turn = journal.begin_turn("invoke", {"input": …, "config": …}, seed)
+    call = journal.call("main/plan", "model")              # as every `Call`; runs for real
+    pos = journal.step("main", "plan", "loop", record, digest, parent)     # durable when it returns
+    journal.writes("main/plan", "plan", task, pos, {"writes": […]})        # likewise
+    turn.end("ok", values)
+    journal.close()
+
+Calls are stored within 5 ms, and at the latest with the next step, writes or end of a turn: in the order in which they
+came. A fault of ours in a call never reaches the program; it is in `faults`. `step` and `writes` raise StoreError where
+the store cannot be written: a framework relies on its state.
+
+Any number of processes, threads and loops may have the same run open.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from lockstep.errors import Code, StoreError
+from lockstep.log import untapped
+from lockstep.log.model import Event, Kind, RunState, Status, Value
+from lockstep.log.vault import Vault, new_id
+from lockstep.session import exceptions, rules
+from lockstep.session.call import Call
+from lockstep.session.effects import LiveCall
+from lockstep.session.native.calls import UNCOUNTED, Strand, Uncounted
+from lockstep.session.native.group import group
+from lockstep.session.native.kept import Kept
+from lockstep.session.native.shared import Shared, Sole, opening
+from lockstep.session.policy import NO_RULES, EffectRules
+from lockstep.session.writer import BOUND, Finish, weight
+
+if TYPE_CHECKING:
+    from lockstep.log.store import RunReader, Store
+
+ROOT = "main"
+TURN = "turn"
+_REMEMBERED = 4096  # calls that are over, of which a late child may still speak
+_MOST_FAULTS = 100
+
+
+class Turn:
+    """One native invocation while it is on.
+
+    pos   of its BEGIN: negative until that is stored, and as good for `of`
+    seed  what its ids and draws come from, for the framework's adapter
+    held  whether no other turn was on in this branch, in any process, when it began
+    """
+
+    def __init__(self, journal: Journal, pos: int, seed: bytes, lock: Any) -> None:
+        self.journal = journal
+        self.seed = seed
+        self.held = lock is not None
+        self._pos = pos
+        self._lock = lock
+        self._ended = False
+
+    @property
+    def pos(self) -> int:
+        return self.journal.place(self._pos)
+
+    def end(self, status: str, value: Any = None, state: RunState | None = None) -> None:
+        """It is over: "ok" with what it returned, as inert data; "error" with the exception; "closed" where its
+        stream was read no further; "cancelled". Durable when it returns, as far as the store can be written; what
+        goes wrong is in the journal's `faults`. `state`: that of the branch from now on, where it is not complete or
+        failed."""
+        if self._ended:
+            return
+        self._ended = True
+        try:
+            self.journal.end_turn(self._pos, status, value, state)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+
+class Journal:
+    """One branch of a native run, being written. Is `Calls`: all of them run for real, and are recorded.
+
+    store, run, branch  where it stands; `meta`: the run's, as stored
+    faults              what went wrong in recording calls, in words
+    """
+
+    recording = True
+    asked = False
+
+    def __init__(
+        self,
+        shared: Shared,
+        secrets: Kept,
+        *,
+        store: str = "",
+        run: str = "",
+        branch: str = ROOT,
+        meta: Mapping[str, Any] | None = None,
+        wall: int = 0,
+        rules: EffectRules = NO_RULES,
+    ) -> None:
+        """For `open`, `fork` and `Memory`. `wall`: when the run began, in ns since the epoch."""
+        self.store = store
+        self.run = run
+        self.branch = branch
+        self.meta: dict[str, Any] = dict(meta or {})
+        self.secrets = secrets
+        self.effect_rules = rules
+        self.counts: dict[str, int] = {}
+        self.faults: list[str] = []
+        self._shared = shared
+        self._wall = wall
+        self._ahead = untapped.time_ns() - untapped.monotonic_ns() - wall
+        self._numbers: Callable[[], int] = itertools.count(-1, -1).__next__
+        self._strands: dict[str, Strand] = {}
+        self._lock: Any = untapped.RLock()  # of all below, and of the stream
+        self._told: deque[tuple[Event, Finish | None]] = deque()
+        self._ready: list[Event] = []  # finished, and not stored yet: the store could not be written
+        self._due = False
+        self._real: dict[int, int] = {}  # provisional position -> position
+        self._begun: dict[int, int] = {}  # the reverse, of what has not ended
+        self._over: deque[int] = deque()  # provisional positions of what has
+        self._lost: set[int] = set()  # those of calls whose beginning could not be stored
+        self._store: Store | None = None
+        self._closed = False
+        group.join(self)
+
+    @classmethod
+    def open(
+        cls, store: str | None, run: str, meta: Mapping[str, Value], *, branch: str = ROOT, secrets: Kept | None = None
+    ) -> Journal:  # fmt: skip
+        """Opens a branch of a native run for writing, and makes the run (exactly of that name) where there is none.
+
+        store    path, found as `lockstep.log.store.locate` does; made where there is none
+        meta     of a new run: "adapter", "steps", "native", "versions"
+        secrets  in place of the run's own
+
+        Raises StoreError, AddressError.
+        """
+        from lockstep.log.store import open_store
+
+        opened = open_store(store, create=True)
+        project = rules.here()
+        vault = new_id()
+        told: dict[str, Any] = {**meta, "vault": vault, "rules": rules.told(project)}
+        shared, info, wall = _opened(opened, run, told, branch)
+        known: Any = info
+        secrets = secrets if secrets is not None else Kept(
+            rules.names(known.get("rules")), Vault(opened.path, str(known["vault"])), os.environ
+        )  # fmt: skip
+        return cls(
+            shared, secrets, store=opened.path, run=run, branch=branch, meta=known, wall=wall,
+            rules=rules.recorded(known.get("rules")),
+        )  # fmt: skip
+
+    # Calls.
+
+    def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
+        """See `Calls`."""
+        live: Any = LiveCall(self, self.strand(lane), kind, within)  # type: ignore[arg-type]
+        return live  # type: ignore[no-any-return]
+
+    def strand(self, lane: str) -> Strand:
+        """The lane of this name."""
+        found = self._strands.get(lane)
+        return found if found is not None else self._strands.setdefault(lane, Strand(lane))
+
+    # What a `LiveCall` asks of its session.
+
+    def position(self) -> int:
+        """A provisional position: what is stored gets the next one of the stream in its place."""
+        return self._numbers()
+
+    def emit(
+        self, kind: Kind, lane: str, pos: int, what: str = "", name: str = "", of: int = 0, tick: int = -1,
+        body: Value = None, hidden: bool = False, finish: Finish | None = None,
+    ) -> None:  # fmt: skip
+        """Takes an event, which is stored within 5 ms. The body must be a snapshot that nobody changes any more.
+        `finish` makes of it what is stored, in the order emitted. Never raises."""
+        try:
+            event = Event(kind, pos, self.now(), lane, what, name, of, -1, b"", body)
+            self._told.append((event, finish or (None if hidden or body is None else self._hidden)))
+            if not self._due:
+                self._due = True
+                group.nudge(self)
+        except Exception as error:
+            self.fault(f"event {kind.name}", error)
+
+    def log_of(self, lane: Any) -> Uncounted:
+        return UNCOUNTED
+
+    def count(self, kind: str) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """An error of our own in recording a call: the program goes on."""
+        if len(self.faults) < _MOST_FAULTS:
+            self.faults.append(f"{where}: {type(error).__name__}: {error}")
+
+    def now(self) -> int:
+        """Nanoseconds since the run began."""
+        return untapped.monotonic_ns() + self._ahead
+
+    # Turns, steps and writes.
+
+    def begin_turn(self, entry: str, request: Value, seed: bytes | None = None) -> Turn:
+        """A native invocation begins: `entry` is the method, `request` its inert arguments. Stored with what comes
+        next. `Turn.held` says whether it is the only one that is on in this branch."""
+        seed = untapped.urandom(16) if seed is None else seed
+        pos = self.position()
+        lock = self._shared.hold_turn()
+        body: Value = {"request": self.hide(request), "seed": seed}
+        self.emit(Kind.BEGIN, ROOT, pos, TURN, entry, body=body, hidden=True)
+        return Turn(self, pos, seed, lock)
+
+    def step(self, lane: str, name: str, source: str, body: Value, key: bytes, of: int = 0) -> int:
+        """A checkpoint: closes a step. Durable when it returns, with all that was told before.
+
+        lane    of its namespace
+        name    names of the nodes that made it, joined by ", "
+        source  what the framework calls its kind: input, loop, update, fork
+        body    its record, inert; secrets in it are hidden already (`hide`)
+        key     digest of its state
+        of      position of its parent's step, 0 for none
+
+        Returns its position. Raises StoreError.
+        """
+        return self._write(Event(Kind.STEP, self.position(), self.now(), lane, source, name, of, -1, key, body))
+
+    def writes(self, lane: str, node: str, task: str, of: int, body: Value) -> int:
+        """What a task of a step has written, of which `of` is the position. Otherwise as `step`."""
+        return self._write(Event(Kind.WRITES, self.position(), self.now(), lane, task, node, of, -1, b"", body))
+
+    def end_turn(self, pos: int, status: str, value: Any, state: RunState | None) -> None:
+        """See `Turn.end`."""
+        body: Value = value
+        if status == Status.ERROR and isinstance(value, BaseException):
+            body = exceptions.encode(value)
+        if state is None:
+            state = RunState.FAILED if status == Status.ERROR else RunState.COMPLETE
+        try:
+            self._write(Event(Kind.END, self.position(), self.now(), ROOT, status, "", pos, -1, b"", self.hide(body)))
+            self._shared.set_state(state)
+        except Exception as error:
+            self.fault("end of a turn", error)
+
+    def hide(self, value: Value) -> Value:
+        """The value with its secrets hidden: as it is stored. The same object where it has none. All of it is
+        searched, so give it what is new."""
+        return self.secrets.hide(value)
+
+    def reveal(self, value: Value) -> Value:
+        """The reverse, exactly; the same object where nothing is hidden."""
+        return self.secrets.reveal(value)
+
+    def place(self, pos: int) -> int:
+        """The position under which the event of a provisional one was stored; that itself before."""
+        return self._real.get(pos, pos)
+
+    # Branches and readers.
+
+    def fork(
+        self, name: str, at: int, *, latest: bool, origin: str = "", told: Mapping[str, Value] | None = None
+    ) -> Journal:  # fmt: skip
+        """A new branch that has this one's events up to position `at`, called `name`, or `name-2` … where that is
+        taken.
+
+        latest  whether it may be the thread's newest: the user made it, and no fork or bisect of ours
+        origin  the address that it leaves from, without the run, as ":7"
+        told    what its FORK event says beside: "edits", "live", "tail", "until"
+
+        Raises StoreError, AddressError.
+        """
+        self.flush()
+        branch = self._branch(name, at)
+        body: dict[str, Value] = {"edits": {}, "live": [], "tail": "", "upto": at, "until": at, "latest": latest}
+        more: Any = self.hide(dict(told or {}))
+        branch._write(Event(Kind.FORK, branch.position(), branch.now(), ROOT, "", origin, 0, -1, b"", {**body, **more}))
+        return branch
+
+    def _branch(self, name: str, at: int) -> Journal:
+        made = self._opened().create_branch(self.run, name, self.branch, at).name
+        return Journal.open(self.store, self.run, self.meta, branch=made, secrets=self.secrets)
+
+    def reader(self) -> RunReader:
+        """Reads what is stored of the branch. Raises StoreError."""
+        return self._opened().run(self.run, self.branch)
+
+    def changed(self) -> bool:
+        """Whether somebody else has written to the store since this was asked last. Takes microseconds."""
+        return self._shared.changed()
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            from lockstep.log.store import open_store
+
+            self._store = open_store(self.store)
+        return self._store
+
+    # Storing.
+
+    def flush(self) -> bool:
+        """Stores all that was told. False: the store cannot be written, or not all of it could be stored."""
+        self.store_told()
+        return not self._ready and not self._lost
+
+    def close(self) -> None:
+        """Stores all that was told, and lets go of the store. Faults are in `faults`."""
+        self.store_told()
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                try:
+                    self._shared.close()
+                except Exception as error:
+                    self.fault("closing the run", error)
+                if self._store is not None:
+                    self._store.close()
+
+    def store_told(self) -> None:
+        """Stores what calls have told. Never raises: what goes wrong is a fault."""
+        try:
+            with self._lock:
+                self._append(())
+        except StoreError as error:
+            self.fault("storing calls", error)
+            if error.code is not Code.UNWRITABLE:
+                self._drop()
+        except Exception as error:
+            self.fault("storing calls", error)
+            self._drop()
+
+    def _write(self, event: Event) -> int:
+        with self._lock:
+            return self._append((event,))[-1].pos
+
+    def _append(self, own: Sequence[Event]) -> tuple[Event, ...]:
+        self._due = False
+        told = self._told
+        taken = [told.popleft() for _ in range(len(told))]
+        self._ready += filter(None, map(self._finished, taken))
+        events = [*self._ready, *own]
+        if not events or self._closed:
+            return ()
+        if self._real:
+            events = [self._placed(event) for event in events]
+        try:
+            stored = self._shared.append(events)
+        except BaseException:
+            self._bound()
+            raise
+        self._ready.clear()
+        self._note(events, stored)
+        return stored
+
+    def _finished(self, taken: tuple[Event, Finish | None]) -> Event | None:
+        event, finish = taken
+        if self._lost and event.of in self._lost:
+            return None
+        try:
+            return event if finish is None else finish(event)
+        except Exception as error:
+            self.fault(f"{event.kind.name.lower()} of {event.what} {event.name}".rstrip(), error)
+            if event.kind is Kind.BEGIN:
+                self._lost.add(event.pos)
+            return None
+
+    def _placed(self, event: Event) -> Event:
+        real = self._real.get(event.of) if event.of < 0 else None
+        return event if real is None else replace(event, of=real)
+
+    def _note(self, events: Iterable[Event], stored: Iterable[Event]) -> None:
+        """Keeps where calls began, as long as something of them may follow."""
+        real = self._real
+        for event, placed in zip(events, stored, strict=True):
+            if event.kind is Kind.BEGIN:
+                real[event.pos] = placed.pos
+                self._begun[placed.pos] = event.pos
+            elif event.kind is Kind.END and (begun := self._begun.pop(placed.of, 0)):
+                self._over.append(begun)
+        while len(self._over) > _REMEMBERED:
+            real.pop(self._over.popleft(), None)
+
+    def _bound(self) -> None:
+        """Gives up what waits for a store that cannot be written when it becomes too much."""
+        if sum(weight(event.body) for event in self._ready) > BOUND:
+            megabytes = BOUND >> 20
+            self.fault("storing calls", StoreError(Code.UNWRITABLE, f"more than {megabytes} MB wait for the store"))
+            self._drop()
+
+    def _drop(self) -> None:
+        with self._lock:
+            self._lost.update(event.pos for event in self._ready if event.kind is Kind.BEGIN)
+            self._ready.clear()
+
+    def _hidden(self, event: Event) -> Event:
+        return replace(event, body=self.hide(event.body))
+
+    # Forked processes.
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_in_parent(self) -> None:
+        self._lock.release()
+
+    def after_in_child(self) -> None:
+        """What the parent had not stored yet, it will."""
+        self._lock = untapped.RLock()
+        self._told.clear()
+        self._ready.clear()
+        self._due = False
+        self.secrets.forked_child()
+
+
+def _opened(store: Store, run: str, meta: Mapping[str, Any], branch: str) -> tuple[Shared, Any, int]:
+    """The stream of a branch, the run's meta, and when it began."""
+    wall = untapped.time_ns()
+    if not store.has_run(run):
+        store.create_run(run, dict(meta))
+    reader = store.run(run, branch)
+    at = next((one for one in reader.branches if one.name == branch), None)
+    shared = Sole(store.stream(run, ROOT, branch=branch), at.pos if at is not None else 0)
+    if branch == ROOT:
+        shared.append(opening(wall, os.getpid()))
+    return shared, reader.meta, wall
