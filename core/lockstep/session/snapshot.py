@@ -29,7 +29,7 @@ TAG = "$"
 _DEPTH = canonical.MAX_DEPTH - 20
 
 # (where the container is, the step from it): only an error turns this into text.
-type _At = tuple[_At, str] | None
+type At = tuple[At, str] | None
 
 
 def to_value(obj: Any) -> Value:
@@ -47,7 +47,7 @@ def to_value(obj: Any) -> Value:
         items: list[Any] = list(obj)
         if _flat(items):
             return items
-    return _Taker().value(obj, None)
+    return Taker().value(obj, None)
 
 
 _TEXT = frozenset({str})
@@ -89,21 +89,25 @@ def to_key(value: Value) -> Value:
     return parts
 
 
-class _Taker:
-    """Takes one object apart. Holds the containers that are open, to find cycles."""
+class Taker:
+    """Takes one object apart. Holds the containers that are open, to find cycles.
 
-    def __init__(self) -> None:
+    An adapter's own knows more kinds of objects (`_tagged`). `root`: what an error calls the whole.
+    """
+
+    def __init__(self, root: str = "$") -> None:
+        self._root = root
         self._open: set[int] = set()
 
-    def value(self, obj: Any, at: _At, depth: int = 0) -> Value:
+    def value(self, obj: Any, at: At, depth: int = 0) -> Value:
         cls = type(obj)
         if cls in canonical.LEAVES:
             plain: Value = obj
             return plain
         if depth > _DEPTH:
-            raise _unstorable("this nests too deep to be stored", at)
+            raise self._unstorable("this nests too deep to be stored", at)
         if id(obj) in self._open:
-            raise _unstorable(f"a {_shown(cls)} contains itself", at)
+            raise self._unstorable(f"a {_shown(cls)} contains itself", at)
         self._open.add(id(obj))
         try:
             if cls is list:
@@ -114,20 +118,20 @@ class _Taker:
         finally:
             self._open.discard(id(obj))
 
-    def _list(self, items: Iterable[Any], at: _At, depth: int) -> list[Value]:
+    def _list(self, items: Iterable[Any], at: At, depth: int) -> list[Value]:
         return [
             item if type(item) in canonical.LEAVES else self.value(item, (at, f"[{number}]"), depth + 1)
             for number, item in enumerate(items)
         ]
 
-    def _map(self, fields: dict[str, Any], at: _At, depth: int) -> dict[str, Value]:
+    def _map(self, fields: dict[str, Any], at: At, depth: int) -> dict[str, Value]:
         # The items are copied first: another thread may add some meanwhile.
         return {
-            name: item if type(item) in canonical.LEAVES else self.value(item, (at, _step(name)), depth + 1)
+            name: item if type(item) in canonical.LEAVES else self.value(item, (at, step(name)), depth + 1)
             for name, item in list(fields.items())
         }
 
-    def _tagged(self, obj: Any, cls: type, at: _At, depth: int) -> Value:
+    def _tagged(self, obj: Any, cls: type, at: At, depth: int) -> Value:
         if isinstance(obj, type):
             return {TAG: "class", "$class": shapes.name_of(obj)}
         if obj is Ellipsis or obj is NotImplemented:
@@ -143,21 +147,21 @@ class _Taker:
             return self._builtin(obj, cls, kind, at, depth)
         shape = shapes.shape_of(cls)
         if shape is None:
-            raise _unstorable(f"a {_shown(cls)} can't be stored", at)
+            raise self._unstorable(f"a {_shown(cls)} can't be stored", at)
         return self._shaped(obj, cls, shape, at, depth)
 
-    def _enum(self, obj: enum.Enum, cls: type, at: _At, depth: int) -> Value:
+    def _enum(self, obj: enum.Enum, cls: type, at: At, depth: int) -> Value:
         form: dict[str, Value] = {TAG: "enum", "$class": shapes.name_of(cls)}
         if shapes.in_class(cls, "_member_map_").get(obj._name_) is obj:
             return {**form, "$name": obj._name_}
         # A combination of flags is no member of its own.
         return {**form, "$value": self.value(obj._value_, (at, ".value"), depth + 1)}
 
-    def _builtin(self, obj: Any, cls: type, kind: builtin_values.Kind, at: _At, depth: int) -> Value:
+    def _builtin(self, obj: Any, cls: type, kind: builtin_values.Kind, at: At, depth: int) -> Value:
         try:
             taken = kind.take(obj)
         except ValueError as problem:
-            raise _unstorable(f"a {_shown(cls)} can't be stored: {problem}", at) from None
+            raise self._unstorable(f"a {_shown(cls)} can't be stored: {problem}", at) from None
         form: dict[str, Value] = {TAG: kind.tag}
         if not builtin_values.is_exactly(cls, kind):
             form["$class"] = shapes.name_of(cls)
@@ -170,15 +174,15 @@ class _Taker:
             elif type(part) is list:
                 form[name] = self._list(part, at, depth + 1)
             else:
-                form[name] = self.value(part, (at, _step(name.removeprefix(TAG))), depth + 1)
+                form[name] = self.value(part, (at, step(name.removeprefix(TAG))), depth + 1)
         return form
 
-    def _pair(self, key: Any, item: Any, at: _At, depth: int) -> Value:
+    def _pair(self, key: Any, item: Any, at: At, depth: int) -> Value:
         # Its own `__repr__` is the program's code; the shown class must do.
         shown = f"[{key!r}]" if type(key) in canonical.LEAVES else f"[{_shown(type(key))}]"
         return [self.value(key, (at, f"{shown} (key)"), depth), self.value(item, (at, shown), depth)]
 
-    def _shaped(self, obj: Any, cls: type, shape: shapes.Shape, at: _At, depth: int) -> Value:
+    def _shaped(self, obj: Any, cls: type, shape: shapes.Shape, at: At, depth: int) -> Value:
         parts = shape.take(obj)
         form: dict[str, Value] = {TAG: shape.name, "$class": shapes.name_of(cls)}
         for name, part in parts.hidden.items():
@@ -186,6 +190,9 @@ class _Taker:
         if any(type(name) is not str or name.startswith(TAG) for name in parts.fields):
             return {**form, "$fields": self.value(parts.fields, at, depth + 1)}
         return form | self._map(parts.fields, at, depth)
+
+    def _unstorable(self, message: str, at: At) -> StoreError:
+        return StoreError(Code.UNSTORABLE, f"{message}, at {self._root}{path(at)}")
 
 
 class _Maker:
@@ -254,17 +261,18 @@ class _Maker:
         return shape.make(cls, shapes.Parts(hidden.pop("fields", fields), hidden))
 
 
+def path(at: At) -> str:
+    """The steps to a place, as text: `.messages[3].content`."""
+    steps: list[str] = []
+    while at is not None:
+        at, last = at
+        steps.append(last)
+    return "".join(reversed(steps))
+
+
 def _shown(cls: type) -> str:
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _step(name: object) -> str:
+def step(name: object) -> str:
     return f".{name}" if isinstance(name, str) and name.isidentifier() else f"[{name!r}]"
-
-
-def _unstorable(message: str, at: _At) -> StoreError:
-    steps: list[str] = []
-    while at is not None:
-        at, step = at
-        steps.append(step)
-    return StoreError(Code.UNSTORABLE, f"{message}, at ${''.join(reversed(steps))}")

@@ -1,0 +1,151 @@
+"""LangChain's messages as data, and back: most of what graphs keep is these.
+
+    {"$": "message", "type": "human", "content": "hello", "id": "…"}
+
+What a message was given stands there, and nothing that only is its class's default. A field that was given but holds
+the default, or the reverse, is told by `$set`, the names that `model_fields_set` has. No code of the class runs: the
+fields are read and written where they lie.
+
+Written for langchain-core 1.0 to 1.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from langchain_core import messages as _core
+
+from lockstep.log.canonical import LEAVES
+from lockstep.log.model import Value
+
+TAG = "message"
+_NAMES = ("HumanMessage", "AIMessage", "SystemMessage", "ToolMessage", "ChatMessage", "FunctionMessage")
+_SLOTS = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+_EMPTY = (dict, list)
+_REQUIRED: Any = object()
+
+type Dump = Callable[[Any, str], Value]
+type Load = Callable[[Value, str], Any]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """One class of messages: the fields in their order, and what each holds when it was not given: a plain value, or
+    an empty container of the class in `empty`."""
+
+    cls: type
+    type: str
+    defaults: dict[str, Any]
+    empty: dict[str, Any]
+
+
+def _plan(cls: Any) -> Plan | None:
+    defaults: dict[str, Any] = {}
+    empty: dict[str, Any] = {}
+    for name, field in cls.__pydantic_fields__.items():
+        factory = field.default_factory
+        if factory is not None:
+            if factory not in _EMPTY:
+                return None
+            empty[name] = factory
+            defaults[name] = _REQUIRED
+        elif field.is_required():
+            defaults[name] = _REQUIRED
+        elif type(field.default) in LEAVES:
+            defaults[name] = field.default
+        else:
+            return None
+    kind = defaults.get("type")
+    return Plan(cls, kind, defaults, empty) if isinstance(kind, str) else None
+
+
+def _plans() -> list[Plan]:
+    names = [*_NAMES, *(f"{name}Chunk" for name in _NAMES), "RemoveMessage"]
+    made = (_plan(getattr(_core, name)) for name in names if hasattr(_core, name))
+    return [plan for plan in made if plan is not None]
+
+
+BY_CLASS = {plan.cls: plan for plan in _plans()}
+BY_TYPE = {plan.type: plan for plan in BY_CLASS.values()}
+
+
+def dump(message: Any, plan: Plan, below: Dump) -> Value:
+    """The message as data; None for one that is odd and must be stored as any other object. `below` stores what a
+    field holds."""
+    fields = message.__dict__
+    given = message.__pydantic_fields_set__
+    extra = message.__pydantic_extra__
+    if fields.get("type") != plan.type or type(extra) is not dict or message.__pydantic_private__ is not None:
+        return None
+    if len(fields) != len(plan.defaults):
+        return None
+    form: dict[str, Value] = {"$": TAG, "type": plan.type}
+    defaults = plan.defaults
+    stored = 0
+    differs = "type" in given
+    for name, item in fields.items():
+        kind = type(item)
+        if name in given:
+            stored += 1
+        else:
+            default = defaults.get(name, _REQUIRED)
+            if item is default or (kind in LEAVES and kind is type(default) and item == default):
+                continue
+            if not item and kind is plan.empty.get(name):
+                continue
+            differs = True
+        form[name] = item if kind in LEAVES else below(item, name)
+    if differs or stored != len(given):
+        form["$set"] = sorted(given)
+    if extra:
+        form["$extra"] = below(extra, "$extra")
+    return form
+
+
+def load(form: dict[str, Any], below: Load) -> Any:
+    """The message of a form. Raises ValueError or KeyError where it is none."""
+    plan = BY_TYPE[form["type"]]
+    fields: dict[str, Any] = {}
+    given = set()
+    for name, default in plan.defaults.items():
+        if name in form:
+            item = form[name]
+            fields[name] = item if type(item) in LEAVES else below(item, name)
+            given.add(name)
+        elif name in plan.empty:
+            fields[name] = plan.empty[name]()
+        elif default is _REQUIRED:
+            raise ValueError(f"it has no {name}")
+        else:
+            fields[name] = default
+    given.discard("type")
+    if "$set" in form:
+        given = {name for name in form["$set"] if type(name) is str}
+    extra = below(form["$extra"], "$extra") if "$extra" in form else {}
+    if not isinstance(extra, dict):
+        raise ValueError("its extra fields are none")
+    # Fields of another version of the class are kept as the extra ones that such a class would take.
+    for name, item in form.items():
+        if name not in fields and not name.startswith("$"):
+            extra[name] = below(item, name)
+    return _made(plan.cls, fields, given, extra)
+
+
+def clone(message: Any, below: Callable[[Any], Any]) -> Any:
+    """A copy, whose containers are copies."""
+    fields = {name: item if type(item) in LEAVES else below(item) for name, item in message.__dict__.items()}
+    extra = message.__pydantic_extra__
+    return _made(type(message), fields, set(message.__pydantic_fields_set__), below(extra) if extra else extra)
+
+
+_set = object.__setattr__
+
+
+def _made(cls: type, fields: dict[str, Any], given: set[str], extra: Any) -> Any:
+    message: Any = object.__new__(cls)
+    _set(message, "__dict__", fields)
+    _set(message, "__pydantic_fields_set__", given)
+    _set(message, "__pydantic_extra__", extra)
+    _set(message, "__pydantic_private__", None)
+    return message

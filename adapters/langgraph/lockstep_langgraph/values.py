@@ -1,0 +1,92 @@
+"""State of graphs as inert values and back: what the checkpointer stores of channels, writes and metadata.
+
+`lockstep.session.snapshot` says how objects become tagged maps. This adds what LangGraph's states hold (messages,
+secrets) and strictness: only classes that are allowed (`lockstep_langgraph.allowed`) come back as themselves, and
+nothing that is stored is imported, constructed or run. Everything else comes back as its data
+(`lockstep_langgraph.inert`), with a report of where it is, what it is and what to do about it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+from lockstep.errors import Code, StoreError
+from lockstep.log.canonical import LEAVES
+from lockstep.log.model import Value
+from lockstep.session import snapshot
+from lockstep.session.snapshot import TAG
+from lockstep_langgraph import copies
+from lockstep_langgraph.allowed import Allowed
+from lockstep_langgraph.losses import Loss, Reports
+from lockstep_langgraph.making import Maker
+from lockstep_langgraph.taking import Taker
+
+
+class Codec:
+    """What stores values and restores them. Immutable; usable from any thread.
+
+    types   classes (or names, as in `shop.models:Order`) that come back as themselves beside those of the schemas
+    serde   the program's own serializer: values then are what it makes of them, `{"$": "typed", "type", "data"}`
+    """
+
+    def __init__(self, types: Iterable[Any] = (), *, serde: Any = None) -> None:
+        self.allowed = Allowed().more(types)
+        self.serde = serde
+        self.reports = Reports()
+
+    def with_types(self, extra: Iterable[Any]) -> Codec:
+        """The same with more classes allowed. What was reported is not reported again."""
+        more = copy.copy(self)
+        more.allowed = self.allowed.more(extra)
+        return more
+
+    def dump(self, obj: Any, path: str = "", lost: list[Loss] | None = None) -> Value:
+        """The object as data, as it is now. `path`: what errors and reports call its place, as in `messages[3]`.
+
+        What will not come back as it is gets reported once, and is added to `lost`. Raises StoreError LS207 with the
+        path of what can't be stored.
+        """
+        if type(obj) in LEAVES:
+            plain: Value = obj
+            return plain
+        if self.serde is not None:
+            return self._typed(obj, path)
+        taker = Taker(self.allowed, path)
+        value = taker.value(obj, None)
+        if taker.lost:
+            found = [Loss(path + snapshot.path(at), what, why) for at, what, why in taker.lost]
+            self.reports.tell(found)
+            if lost is not None:
+                lost += found
+        return value
+
+    def load(self, value: Value, path: str = "") -> Any:
+        """The object that `dump` was given, or one equal to it. What may not or can't come back is inert, which is
+        reported once."""
+        if type(value) in LEAVES:
+            return value
+        maker = Maker(self.allowed, self.serde, path)
+        made = maker.value(value, None, 0)
+        if maker.lost:
+            self.reports.tell([Loss(path + snapshot.path(at), what, why) for at, what, why in maker.lost])
+        return made
+
+    def faithful(self, obj: Any, path: str = "") -> list[Loss]:
+        """What of an object would not come back as it is. Raises as `dump` does."""
+        lost: list[Loss] = []
+        self.dump(obj, path, lost)
+        return lost
+
+    def clone(self, obj: Any) -> Any:
+        """A copy of an object that `load` made: changing one does not change the other. Runs no code of its class."""
+        return copies.clone(obj)
+
+    def _typed(self, obj: Any, path: str) -> Value:
+        try:
+            kind, data = self.serde.dumps_typed(obj)
+        except Exception as problem:
+            where = path or "the value"
+            raise StoreError(Code.UNSTORABLE, f"{type(self.serde).__name__} can't store {where}: {problem}") from None
+        return {TAG: "typed", "type": kind, "data": bytes(data)}
