@@ -61,9 +61,10 @@ class _Call:
         self.given = self.ended = never
 
 
-def cuts(heads: Iterable[tuple[int, Event]], positions: Sequence[int]) -> Iterator[Cut]:
+def cuts(heads: Iterable[tuple[int, Event]], positions: Sequence[int], *, native: bool = False) -> Iterator[Cut]:
     """The cuts at some positions, which rise, by all heads of the stream, in any order. Keeps what spans a cut only:
-    a stream may be long, and a forged file may have as many branches as it may."""
+    a stream may be long, and a forged file may have as many branches as it may. Of a native run, steps are its
+    checkpoints, and calls in flight are not gone on with: its tasks run anew."""
     never = len(positions)
     seqs, steps = [0] * (never + 1), [0] * (never + 1)
     last = 0
@@ -87,6 +88,8 @@ def cuts(heads: Iterable[tuple[int, Event]], positions: Sequence[int]) -> Iterat
         kind, of = event.kind, event.of
         if kind is Kind.STEP:
             steps[where] += 1
+        elif native:
+            continue
         elif kind is Kind.BEGIN and of:
             if ends.pop(event.pos, None) is None:
                 nested.add(event.pos)

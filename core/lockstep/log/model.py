@@ -36,13 +36,15 @@ class Kind(enum.IntEnum):
     LOCK = 8  # a lock went to another strand. name: the lock; lane: that strand; what: the strand before it,
     #           of: how often that one had taken it in a row
     OUTPUT = 9  # what the program printed. what: stdout; body: text or bytes
-    STEP = 10  # a native checkpoint or a named step. name: label; what: where; key: match key; body: state or None
+    STEP = 10  # a native checkpoint or a named step. name: label; what: where; key: match key; body: state or None.
+    #            Of a native run: of: the parent's pos or 0; what: its source; name: the nodes that led to it; key:
+    #            digest of the state; body: a record (lockstep.log.checkpoints)
     FINISH = 11  # the stream's last event. what: complete | failed, of a branch also refused | diverged; body: {"end",
     #              "digest", "reads", "open", …}
     FORK = 12  # a branch's first event, in the place after the one it left from. name: the address forked from, as in
     #            ":7"; body: {"edits", "live", "tail", "step", "upto"}, and "meta" where it differs from the run's
-    WRITES = 13  # what a task of a native run has written. lane: the task's; name: its node; what: its id; of: the STEP
-    #              that it works on; body: {"path", "writes": [[idx, channel, value], …]}
+    WRITES = 13  # what a task of a native run wrote. lane: the task's; name: its node; what: its id; of: pos of the
+    #              STEP that it ran on; body: {"path", "writes": [[index, channel, value], …]}
 
 
 class Status(enum.StrEnum):

@@ -81,6 +81,10 @@ class Packer:
         self._memo.clear()
         self._memo_bytes = 0
 
+    def go_on(self, next_blob: int, next_big: int) -> None:
+        """Others have stored blobs in the stream since: the next ones have these numbers. What is known stays known."""
+        self.next_blob, self.next_big = next_blob, next_big
+
     def take(self) -> tuple[list[bytes], list[tuple[int, bytes]]]:
         """The blobs and big leaves that were made since the last call."""
         taken = self.blobs, self.bigs

@@ -1,32 +1,56 @@
-"""When a step closes, in plain Python: where an outermost model, tool or HTTP effect ends, or at a named step.
+"""When a step closes.
 
-One rule, used where events are written (to count steps) and where they are read (to number them).
+In plain Python: where an outermost model, tool or HTTP effect ends, or at a named step; step 0 is the input. In a
+*native run*, whose meta says `{"steps": "checkpoints"}`: at each STEP, which is a checkpoint of the framework, and the
+first one is step 0. One rule, used where events are written (to count steps) and where they are read (to number them).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from lockstep.log.model import Event, Kind
+from lockstep.log.model import Event, Kind, RunState, Status, Value
 
 CLOSING = frozenset({"model", "tool", "http"})
 
+STEPS, CHECKPOINTS = "steps", "checkpoints"  # key and value in the meta of a native run
+
+TURN = "turn"  # what the BEGIN of a native run's turn says: no effect, and it is no part of a step
+
+_FAILED = frozenset({Status.ERROR, Status.CANCELLED})
+
+
+def rest(status: str) -> RunState:
+    """As which a native run rests, by how its last turn ended."""
+    return RunState.FAILED if status in _FAILED else RunState.COMPLETE
+
+
+def is_native(meta: Value) -> bool:
+    """Whether steps close at checkpoints only, and many processes may write to one stream in turns."""
+    return isinstance(meta, Mapping) and meta.get(STEPS) == CHECKPOINTS
+
 
 class StepCount:
-    """Counts the steps that a stream's events close, fed in storage order.
+    """Counts the steps that a stream's events close, fed in storage order. Of a native run the first one counts too:
+    its number is 0, so that of the last is one less than the count.
 
     flying  positions of the calls that were in flight where a branch begins, and close a step when they end
+    native  whether it is of a native run
     """
 
-    __slots__ = ("_open", "steps")
+    __slots__ = ("_native", "_open", "steps")
 
-    def __init__(self, flying: Iterable[int] = ()) -> None:
+    def __init__(self, flying: Iterable[int] = (), *, native: bool = False) -> None:
         self.steps = 0
         self._open = set(flying)
+        self._native = native
 
     def feed(self, event: Event) -> bool:
         """Whether this event closes a step."""
         kind = event.kind
+        if self._native:
+            self.steps += kind is Kind.STEP
+            return kind is Kind.STEP
         if kind is Kind.BEGIN:
             if not event.of and event.what in CLOSING:
                 self._open.add(event.pos)

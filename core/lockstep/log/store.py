@@ -16,7 +16,7 @@ SQLite is the one implementation so far (`lockstep.log.sqlite`), imported only w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, Self
 
 import msgspec
@@ -101,6 +101,78 @@ class Appender(Protocol):
 
     def abandon(self) -> None:
         """In a forked child: lets go of what belongs to the parent without closing it."""
+        ...
+
+
+class TurnLock(Protocol):
+    """Held while a turn is open. The system frees it when the process dies."""
+
+    def release(self) -> None: ...
+
+
+class Shared(Protocol):
+    """Writes the main stream of one branch of a native run, which other processes and threads may have open too.
+
+    stream   its number: `store.run(run, branch)` reads it, by the number `reader.main` of the branch
+    branch   its name; `run`: the run's
+    started  nanoseconds since the epoch, when the run began: what `Event.at` counts from
+    events   how many events the stream itself had when this process last wrote to it
+
+    Positions are consecutive, and go on behind its parent's in a branch: the event at position `p` has the number (seq)
+    `p - 1` for a reader of the branch, so `reader.body(reader.main, p - 1)` is its body. Usable from any thread, one at
+    a time; in a forked child it goes on by itself, without the turns that the parent has open.
+    """
+
+    @property
+    def stream(self) -> int: ...
+
+    @property
+    def run(self) -> str: ...
+
+    @property
+    def branch(self) -> str: ...
+
+    @property
+    def started(self) -> int: ...
+
+    @property
+    def events(self) -> int: ...
+
+    def append(self, events: Sequence[Event]) -> tuple[Event, ...]:
+        """Stores events in one transaction, all or none, durable against kill -9 when it returns.
+
+        Their positions are provisional: each another negative number, which `of` of a later event of the same call may
+        name; a positive `of` stays as it is. Returned are the events as stored, at the next positions of the stream,
+        whoever wrote last. A BEGIN of kind `turn` makes the run growing, its END says how it rests (`complete`, or
+        `failed` after `error` and `cancelled`): give that END to the `Shared` that the BEGIN was given to.
+
+        A STEP, WRITES or FORK whose body cannot be stored raises StoreError LS207; of other events such a body is
+        replaced, and counts as a fault. Raises StoreError: LS203 (locked too long, disk full: the caller still has the
+        events and may try again), LS205 after the run was deleted or replaced (`open_shared` again), LS201 after the
+        file was removed.
+        """
+        ...
+
+    def changed(self) -> bool:
+        """Whether anything was written to the store since this was last asked, by another process or through another
+        `Store` of this one; True when first asked. Costs a few microseconds, reads nothing."""
+        ...
+
+    def hold_turn(self) -> TurnLock | None:
+        """The lock of the branch's open turn; None where another turn has it, in this process or another. Raises
+        StoreError LS203."""
+        ...
+
+    def is_turn_held(self) -> bool:
+        """Whether a turn of a living process holds it, this one included."""
+        ...
+
+    def set_state(self, state: RunState) -> None:
+        """How the run rests: for what no END of a turn says. COMPLETE or FAILED."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of it. Everything was stored by `append`."""
         ...
 
 
@@ -227,6 +299,36 @@ class Store(Protocol):
 
     def stream(self, run: RunInfo | str, process: str, fault: Fault | None = None, branch: str = "main") -> Appender:
         """A new stream of a branch, for this process to write. Raises StoreError LS203, LS205, AddressError LS206."""
+        ...
+
+    def open_shared(
+        self, run: str, meta: Mapping[str, Value], branch: str = "main", *, fault: Fault | None = None
+    ) -> Shared:
+        """Opens the native run of exactly that name, for this process and others to write: made with `meta` where there
+        is none, by one of them. `meta` gets `"steps": "checkpoints"`; its `run` is the name unless it says another. A
+        new run begins with LANE main and START, at positions 1 and 2.
+
+        Raises StoreError LS203 where a run of that name is a recorded one, LS205 for what cannot be a name; and for
+        another branch than main LS205 where there is no such run, AddressError LS206 where it has no such branch.
+        """
+        ...
+
+    def fork_shared(
+        self, run: str, name: str, parent: str, pos: int, fork: Event, *, fault: Fault | None = None
+    ) -> Shared:
+        """A new branch of a native run, opened: one transaction makes it, its stream and its first event, and the run
+        may be growing. It has its parent's events up to `pos`; `name` gets a number where it is taken: see `.branch`.
+        Calls and turns in flight at the cut are not part of it.
+
+        fork  the FORK event; its position is found here
+
+        Raises as `create_branch`.
+        """
+        ...
+
+    def replace_run(self, old: str, new: str) -> None:
+        """Deletes a run, and gives its name to another, in one transaction. Who has the old one open is told by LS205
+        at the next append. Raises StoreError LS205, and LS203 while the old one is growing."""
         ...
 
     def names(self) -> list[str]:

@@ -16,7 +16,8 @@ from lockstep.errors import LockstepError, StoreError
 from lockstep.log import chain, roll, seal
 from lockstep.log import cut as cuts_of
 from lockstep.log.address import MAIN, called, is_branch
-from lockstep.log.model import BranchInfo, RunState
+from lockstep.log.model import BranchInfo, RunState, Value
+from lockstep.log.steps import is_native
 from lockstep.log.store import ROOT, RunReader
 from lockstep.log.verify_stream import Problem, StreamCheck
 
@@ -73,17 +74,17 @@ def verify(reader: RunReader, key: seal.Key | None = None) -> Verified:
     name = reader.info.name
     asked = called(name, reader.branch)
     problems = [Problem(asked, "", -1, -1, f"the store's file: {line}") for line in _file(reader)]
-    meta: object = None
+    meta: Value = None
     try:
         meta = reader.stored.meta
     except StoreError as error:
         problems.append(Problem(asked, "", -1, -1, f"the run's header (meta): {error.message}"))
-    known = meta if isinstance(meta, dict) else {}
+    known: dict[str, Value] = meta if isinstance(meta, dict) else {}
     scope = _scope(reader)
-    cuts = _cuts(reader, scope)
+    cuts = _cuts(reader, scope, native=is_native(known))
     # Of the branches that one comes from, what it shares; its own seal is also over that.
     stops = {one.parent: one.base for one in scope} if reader.branch != MAIN else {}
-    checked = {one.name: _Branch(reader, one, cuts.get(one.name), key, stops.get(one.name)) for one in scope}
+    checked = {one.name: _Branch(reader, one, cuts.get(one.name), key, stops.get(one.name), known) for one in scope}
     found = {one.name: [*checked[one.name].problems()] for one in scope}
     everything = [*problems, *(problem for one in scope for problem in found[one.name])]
     bad: set[str] = set()
@@ -116,10 +117,13 @@ class _Branch:
     """The check of one branch: of its streams, and of what it says of its parent."""
 
     def __init__(
-        self, reader: RunReader, info: BranchInfo, shared: _Shared | None, key: seal.Key | None, stop: int | None
-    ) -> None:
-        """`stop`: where a branch leaves it that is checked instead, as a number of the branch."""
+        self, reader: RunReader, info: BranchInfo, shared: _Shared | None, key: seal.Key | None, stop: int | None,
+        known: Value,
+    ) -> None:  # fmt: skip
+        """`known`: the run's meta; `stop`: where a branch leaves it that is checked instead, as a number of the
+        branch."""
         started, meta = reader.header()
+        native = is_native(known)
         self._info = info
         self._name = called(reader.info.name, info.name)
         self._key = key
@@ -141,7 +145,7 @@ class _Branch:
             self.checks.append(
                 StreamCheck(
                     reader.stored, stream, key, self._name, base, info.streams, flying, info.pos if begins else 0,
-                    shares=other, stop=max(0, stop - info.base) if stop is not None and first else None,
+                    shares=other, native=native, stop=max(0, stop - info.base) if stop is not None and first else None,
                 )
             )  # fmt: skip
 
@@ -205,7 +209,7 @@ class _Shared(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def _cuts(reader: RunReader, scope: Sequence[BranchInfo]) -> dict[str, _Shared]:
+def _cuts(reader: RunReader, scope: Sequence[BranchInfo], *, native: bool) -> dict[str, _Shared]:
     """By branch. Each parent is read once, however many branches have left it."""
     found: dict[str, _Shared] = {}
     for parent in scope:
@@ -215,7 +219,8 @@ def _cuts(reader: RunReader, scope: Sequence[BranchInfo]) -> dict[str, _Shared]:
         try:
             above = reader.on(parent.name)
             own = next(one.id for one in reversed(parent.streams) if one.process == ROOT)
-            for one, cut in zip(left, cuts_of.cuts(above.heads(above.main), [one.pos for one in left]), strict=True):
+            positions = [one.pos for one in left]
+            for one, cut in zip(left, cuts_of.cuts(above.heads(above.main), positions, native=native), strict=True):
                 found[one.name] = _shared(reader, one, cut, own, one.base - parent.base)
         except LockstepError as error:
             for one in left:

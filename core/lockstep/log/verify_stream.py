@@ -14,7 +14,7 @@ from lockstep.errors import StoreError
 from lockstep.log import chain, roll, seal
 from lockstep.log.model import Event, Kind, RunState, StreamInfo
 from lockstep.log.pack import encode_plain
-from lockstep.log.steps import StepCount
+from lockstep.log.steps import TURN, StepCount, rest
 from lockstep.log.store import UNSTORABLE, Row, RunReader, StreamEnd, Unreadable
 from lockstep.log.unpack import Coder
 
@@ -57,6 +57,7 @@ class StreamCheck:
     shares   whether it is of a branch that left another
     after    the position that its events come after, 0 for any
     roll     the streams that its last event may list
+    native   whether it is of a native run: it may be at rest after any event, and be gone on with
     stop     of a stream that a branch shares: the number of the first event that it does not. What is behind the row
              with the last one is not looked at, nor is the end
     """
@@ -64,7 +65,7 @@ class StreamCheck:
     def __init__(
         self, reader: RunReader, stream: StreamInfo, key: seal.Key | None, run: str, base: bytes,
         roll: Sequence[StreamInfo], flying: Iterable[int] = (), after: int = 0, *, shares: bool = False,
-        stop: int | None = None,
+        native: bool = False, stop: int | None = None,
     ) -> None:  # fmt: skip
         self._reader = reader
         self._stream = stream
@@ -77,7 +78,10 @@ class StreamCheck:
         self._stop = stop
         self._early = 0
         self._coder = Coder(_Blobs(reader, stream.id))
-        self._count = StepCount(flying)
+        self._count = StepCount(flying, native=native)
+        self._native = native
+        self._turns: set[int] = set()
+        self._rest = RunState.COMPLETE  # as which the last turn that ended left it
         self._top = 0
         self._late = 0
         self._blobs = 0
@@ -165,12 +169,21 @@ class StreamCheck:
             if seq + 1 == sealed:
                 self._sealed_head = head
             self._count.feed(event)
+            if self._native:
+                self._turn(event)
             self._unstorable += body.startswith(_UNSTORABLE)
             self._early += event.pos <= self._after
             if event.pos < self._top:
                 self._late += 1
             self._top = max(self._top, event.pos)
         self.head = head
+
+    def _turn(self, event: Event) -> None:
+        if event.kind is Kind.BEGIN and event.what == TURN:
+            self._turns.add(event.pos)
+        elif event.kind is Kind.END and event.of in self._turns:
+            self._turns.discard(event.of)
+            self._rest = rest(str(event.what))
 
     def _resume(self, row: Row) -> None:
         """Goes on from what the row claims, so that one change is reported once and the next one is found too."""
@@ -191,10 +204,15 @@ class StreamCheck:
             yield self._problem(self.events, end.events - 1, "missing: the stream was cut short")
         elif (end.events, end.steps, end.head) != (self.events, self._count.steps, self.head):
             yield self._problem(-1, -1, "the stored end (events, steps, head) is not that of the events")
-        elif not finished or (self._last is not None and RunState(str(self._last.what)) is not end.state):
+        elif self._native and end.state is not self._rest:
+            yield self._problem(-1, -1, f"the run is marked {end.state}, but its last turn ended otherwise")
+        elif not self._native and (not finished or self._said() is not end.state):
             yield self._problem(-1, -1, f"the run is marked {end.state}, but its last event does not say so")
         else:
             yield from self._last_words()
+
+    def _said(self) -> RunState | None:
+        return RunState(str(self._last.what)) if self._last is not None else None
 
     def _last_words(self) -> Iterator[Problem]:
         """What the last event says of the whole, against what is stored."""
@@ -230,7 +248,7 @@ class StreamCheck:
         return seal.holds(made, key, self.end.base, self.end.number, self.end.faults, self._sealed_head)
 
     def _problem(self, first: int, last: int, what: str) -> Problem:
-        step = self._count.steps + 1 if first >= 0 else -1
+        step = self._count.steps + (not self._native) if first >= 0 else -1
         return Problem(self._run, self._stream.process, first, last, what, step)
 
 

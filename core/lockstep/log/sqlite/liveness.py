@@ -10,7 +10,11 @@ import contextlib
 import os
 import sys
 
+from lockstep.log import untapped
+
 CHECKPOINT = "checkpoint"
+
+_ASKING = 50  # tries against those who look whether a lock is held, each for a few microseconds
 
 
 def folder(path: str) -> str:
@@ -25,7 +29,7 @@ class Lock:
         self._name = name
         self._descriptor = descriptor
 
-    def release(self, *, remove: bool) -> None:
+    def release(self, *, remove: bool = True) -> None:
         """Frees the lock, and removes its file where it will not be needed again."""
         if self._descriptor < 0:
             return
@@ -50,6 +54,34 @@ def hold(path: str, name: str) -> Lock | None:
         os.close(descriptor)
         return None
     return Lock(file, descriptor)
+
+
+def take(path: str, name: str) -> Lock | None:
+    """As `hold`, of a lock that one after the other may have: its file goes away in between, and whoever only asks
+    whether it is held is not in the way. Raises OSError."""
+    os.makedirs(folder(path), exist_ok=True)
+    file = os.path.join(folder(path), name)
+    tries = 0
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        if not _try(descriptor, shared=False):
+            held = not _try(descriptor, shared=True)
+            os.close(descriptor)
+            tries += 1
+            if held or tries > _ASKING:
+                return None
+        elif _is_file(descriptor, file):
+            return Lock(file, descriptor)
+        else:  # whoever had it has taken the file away since it was opened here
+            os.close(descriptor)
+        untapped.sleep(0.0001)
+
+
+def _is_file(descriptor: int, file: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(file))
+    except FileNotFoundError:
+        return False
 
 
 def is_held(path: str, name: str) -> bool:

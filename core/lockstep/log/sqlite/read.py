@@ -14,7 +14,7 @@ import msgspec
 
 from lockstep.errors import AddressError, Code, StoreError
 from lockstep.log import chain, untapped
-from lockstep.log.model import BranchInfo, Event, RunInfo, RunState, StreamInfo, Value
+from lockstep.log.model import BranchInfo, Event, Kind, RunInfo, RunState, StreamInfo, Value
 from lockstep.log.seal import Seal
 from lockstep.log.sqlite import rows, schema
 from lockstep.log.store import ROOT, Row, RunReader, StreamEnd, Unreadable
@@ -73,7 +73,7 @@ class SqliteRun:
 
     @property
     def meta(self) -> Value:
-        return Expander(_Nothing()).expand(self._meta)
+        return Expander(Nothing()).expand(self._meta)
 
     def heads(self, stream: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Event]]:
         seq, at_once = start, 2  # who asks for a single event needs no more
@@ -206,6 +206,19 @@ class SqliteRun:
             within = self._within = _Within(self._ask, key, before, Coder(self._source(stream)))
         return within.head_at(count)
 
+    def steps_before(self, stream: int, count: int) -> int:
+        """How many checkpoints of a native run are among the first `count` events of a stream."""
+        found = self._ask(
+            "SELECT id, count, steps FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+            (schema.first_key(stream), schema.first_key(stream) | max(0, count - 1)),
+            "iii",
+        )
+        if not found:
+            return 0
+        key, events, steps = found[0]
+        later = self.heads(stream, count, schema.number(key) + events)
+        return int(steps) - sum(event.kind is Kind.STEP for _, event in later)
+
     def find_step(self, stream: int, step: int) -> tuple[int, int] | None:
         last = self._ask(
             "SELECT late FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
@@ -258,7 +271,7 @@ class _Within:
         return self._head
 
 
-class _Nothing:
+class Nothing:
     """The source of values that share nothing."""
 
     def blob(self, number: int) -> bytes:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from lockstep.errors import AddressError, Code, StoreError
 from lockstep.log import seal, untapped, vault
 from lockstep.log.address import MAIN
 from lockstep.log.forked import ForkedRun
-from lockstep.log.model import BranchInfo, RunInfo, RunState, Value
+from lockstep.log.model import BranchInfo, Event, RunInfo, RunState, Value
 from lockstep.log.pack import encode_plain
-from lockstep.log.sqlite import branches, liveness, rows, schema, stranger
+from lockstep.log.sqlite import branches, liveness, native, rows, schema, stranger
 from lockstep.log.sqlite.append import SqliteAppender, sealed
 from lockstep.log.sqlite.connection import connect, query, transaction
 from lockstep.log.sqlite.read import SqliteRun
+from lockstep.log.sqlite.shared import SharedStream, Writer
+from lockstep.log.steps import is_native
 from lockstep.log.store import ROOT, Fault
 
 _MAX_NAME = 200
@@ -37,6 +39,7 @@ class SqliteStore:
         self.tape = tape
         self._process = os.getpid()
         self._lock = untapped.allocate_lock()
+        self._writer: Writer | None = None  # of the streams that others write too
 
     @classmethod
     def open(cls, path: str, *, create: bool) -> SqliteStore:
@@ -86,12 +89,16 @@ class SqliteStore:
         branches.check_name(name)
         self._must_be_ours()
         stored, found = self._stored(run)
-        left, made = branches.place(found, lambda branch: self.run(run, branch), run, parent, pos)
-        main = left.main
-        head = stored.head(main.info.id, made.seq - left.seq) if main is not None else b""
         connection = connect(self.path, "rw")
         try:
+            if not is_native(stored.meta):
+                left, made = branches.place(found, lambda branch: self.run(run, branch), run, parent, pos)
+                main = left.main
+                head = stored.head(main.info.id, made.seq - left.seq) if main is not None else b""
             with transaction(connection, self.path):
+                if is_native(stored.meta):
+                    stored, found = self._stored(run)
+                    left, made, head = native.place(stored, found, parent, pos)
                 number, name = branches.insert(connection, stored.info.id, name, left, made, head)
         finally:
             connection.close()
@@ -125,6 +132,64 @@ class SqliteStore:
             if lock is not None:
                 lock.release(remove=True)
             raise
+
+    def open_shared(
+        self, run: str, meta: Mapping[str, Value], branch: str = MAIN, *, fault: Fault | None = None
+    ) -> SharedStream:
+        check_name(run)
+        self._must_be_ours()
+        key = seal.given()
+        writer = self._shared_writer()
+        with writer.lock, transaction(writer.connection(), self.path) as connection:
+            number = native.find(connection, run)
+            if number is None:
+                if branch != MAIN:
+                    raise StoreError(Code.NO_RUN, f"no run named {run} in {self.path}. See: lockstep runs")
+                number = native.create(connection, run, meta, untapped.time_ns())
+            opened = native.open_stream(connection, number, run, branch)
+            stream = SharedStream(writer, opened, key, fault)
+            if opened.is_new:
+                stream.begin(connection, native.opening(opened, os.getpid()) if branch == MAIN else ())
+        return stream
+
+    def fork_shared(
+        self, run: str, name: str, parent: str, pos: int, fork: Event, *, fault: Fault | None = None
+    ) -> SharedStream:
+        branches.check_name(name)
+        self._must_be_ours()
+        key = seal.given()
+        writer = self._shared_writer()
+        with writer.lock, transaction(writer.connection(), self.path) as connection:
+            # Nobody adds or folds rows meanwhile, so the parent may be growing.
+            stored, found = self._stored(run)
+            left, made, head = native.place(stored, found, parent, pos)
+            _, name = branches.insert(connection, stored.info.id, name, left, made, head)
+            opened = native.open_stream(connection, stored.info.id, run, name)
+            stream = SharedStream(writer, opened, key, fault)
+            stream.begin(connection, [fork])
+        return stream
+
+    def _shared_writer(self) -> Writer:
+        with self._lock:
+            if self._writer is None:
+                self._writer = Writer(self.path)
+            return self._writer
+
+    def replace_run(self, old: str, new: str) -> None:
+        self._must_be_ours()
+        stored, found = self._stored(old)
+        if any(line.state is RunState.GROWING for line in found):
+            raise StoreError(Code.UNWRITABLE, f"run {old} is being written and cannot be replaced")
+        connection = connect(self.path, "rw")
+        try:
+            with transaction(connection, self.path):
+                if connection.execute("SELECT 1 FROM run WHERE name=?", (new,)).fetchone() is None:
+                    raise StoreError(Code.NO_RUN, f"no run named {new} in {self.path}. See: lockstep runs")
+                branches.delete(connection, native.branches_of(connection, stored.info.id))
+                connection.execute("DELETE FROM run WHERE id=?", (stored.info.id,))
+                connection.execute("UPDATE run SET name=? WHERE name=?", (old, new))
+        finally:
+            connection.close()
 
     def names(self) -> list[str]:
         return [name for (name,) in self.ask("SELECT name FROM run ORDER BY started DESC, id DESC", (), "t")]
@@ -205,6 +270,8 @@ class SqliteStore:
             raise StoreError(Code.UNWRITABLE, f"the run is deleted, its vault is not: {error}") from error
 
     def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
         with self._lock:
             if self._reader is not None and self._process == os.getpid():
                 self._reader.close()
