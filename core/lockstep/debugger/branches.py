@@ -68,7 +68,7 @@ def forks(reader: RunReader, path: str, branch: str) -> list[Fork]:
 
 def fork(reader: RunReader, path: str, info: BranchInfo) -> Fork:
     """What is told of one branch; damage in it must not hide the others."""
-    address, parent = str(Address(path, info.name)), Address(path, info.parent)
+    address, parent = str(Address(path, info.name)), Address(reader.info.name, info.parent)
     bare = Fork(address, str(parent), info.state.value, steps=info.steps, size=info.size, problem=info.problem)
     if info.problem:
         return msgspec.structs.replace(bare, state=DAMAGED)

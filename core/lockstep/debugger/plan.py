@@ -48,7 +48,8 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
         edited.append(Edit(pos, told, pieces))
     _alone(timeline, upto)
     step = place.address.step
-    origin = f":{step}" + (f".{place.address.effect}" if place.effect is not None else "")
+    thread = place.address.path.removeprefix(timeline.reader.info.name)
+    origin = f"{thread}:{step}" + (f".{place.address.effect}" if place.effect is not None else "")
     return Plan(branch, place.address.branch, origin, upto, until, tuple(edited), policy)
 
 
@@ -84,7 +85,7 @@ def cut_of(place: Place) -> int:
             Code.BAD_TARGET,
             f"{place.address} was closed by another process of the run: fork at one of its first process's",
         )
-    if place.step.number == 0:
+    if place.step.number == 0 and timeline.native is None:
         # What the taps noted of their surroundings may come before it.
         heads = timeline.reader.heads(timeline.stream.id)
         return next((event.pos for _, event in heads if event.kind is Kind.START), 1)

@@ -21,7 +21,8 @@ class Kind(enum.IntEnum):
     START = 1  # comes after the root's LANE. body: {"facts": what the taps need to know, "pid", "argv"}
     LANE = 2  # a lane began. name: the lane; lane: its parent; what: the strand (lane of its thread)
     BEGIN = 3  # an effect was asked for. what: its kind (model, tool, http, …), name, key: match key, of: enclosing
-    #            effect's pos or 0; body: {"request": …, "site": "file:line in function", "reads": {source: count}}
+    #            effect's pos or 0; body: {"request": …, "site": "file:line in function", "reads": {source: count},
+    #            "thread": the native lane it was asked for in}
     PART = 4  # a piece of an outcome reached the program (response head, chunk). of: its BEGIN; body: the piece;
     #           what: which of a process's pipes brought it
     END = (
@@ -38,7 +39,8 @@ class Kind(enum.IntEnum):
     OUTPUT = 9  # what the program printed. what: stdout; body: text or bytes
     STEP = 10  # a native checkpoint or a named step. name: label; what: where; key: match key; body: state or None.
     #            Of a native run: of: the parent's pos or 0; what: its source; name: the nodes that led to it; key:
-    #            digest of the state; body: a record (lockstep.log.checkpoints)
+    #            digest of the state; body: a record (lockstep.log.checkpoints). Of a native thread in a session: what:
+    #            its native lane (lockstep.log.threads); of and name as there
     FINISH = 11  # the stream's last event. what: complete | failed, of a branch also refused | diverged; body: {"end",
     #              "digest", "reads", "open", …}
     FORK = 12  # a branch's first event, in the place after the one it left from. name: the address forked from, as in

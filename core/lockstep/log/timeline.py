@@ -16,13 +16,14 @@ import msgspec
 
 from lockstep.errors import AddressError, Code
 from lockstep.log import address as addresses
+from lockstep.log import threads
 from lockstep.log.model import Event, Kind, RunState, Status, StreamInfo, Value
 from lockstep.log.roll import LAUNCH
 from lockstep.log.steps import CLOSING
 from lockstep.log.store import ROOT, RunReader, Store
 from lockstep.log.together import merged
 
-__all__ = ["END", "INPUT", "ROOT", "STEP", "Effect", "Place", "Step", "Timeline", "resolve"]
+__all__ = ["CHECKPOINT", "END", "INPUT", "ROOT", "STEP", "Effect", "Place", "Step", "Timeline", "resolve"]
 
 # A process begins with START, or with the lane that START is in, and what was read while the taps were put on.
 BEFORE_START = (Kind.LANE, Kind.READS)
@@ -30,6 +31,7 @@ BEFORE_START = (Kind.LANE, Kind.READS)
 INPUT = "input"
 END = "end"
 STEP = "step"
+CHECKPOINT = "checkpoint"
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -98,13 +100,15 @@ class Timeline:
     """The steps of a branch of a run, or of one of its processes. Reads heads when first asked, and bodies one by one.
 
     stream   that of the process, of a whole run that of the first
+    native   the native thread that it is of, None where it is of processes
     streams  all that it is made of
     """
 
     def __init__(self, reader: RunReader, thread: str = "") -> None:
-        """`thread`: a process of the run, as its lane is called, with or without the leading `main/`; "" for all."""
+        """`thread`: a process of the run, as its lane is called, with or without the leading `main/`, or a native
+        thread (`lockstep.log.threads`) by its id; "" for all."""
         self.reader = reader
-        self.stream = _stream(reader, thread)
+        self.stream, self.native = _stream(reader, thread)
         self.streams = (self.stream,) if thread else _processes(reader, self.stream)
 
     @property
@@ -126,6 +130,9 @@ class Timeline:
         """The steps one by one, from the input to the end: of a run that is read this way, only what is kept of
         it takes memory. `seen` is told of each event with its number, before the step that it closes; only for a
         single process."""
+        if self.native is not None:
+            yield from self._of_thread(self.native)
+            return
         if len(self.streams) > 1:
             yield from merged(self.reader, self.streams, _assemble, INPUT, END)
             return
@@ -137,7 +144,8 @@ class Timeline:
 
     def step(self, number: int) -> Step:
         """One step, found by index where it can be. Raises AddressError LS206."""
-        if number > 0 and len(self.streams) == 1 and "steps" not in self.__dict__:
+        seeks = number > 0 and len(self.streams) == 1 and self.native is None
+        if seeks and "steps" not in self.__dict__:
             found = self._seek(number)
             if found is not None:
                 return found
@@ -194,6 +202,16 @@ class Timeline:
     def _asked(self, effect: Effect) -> dict[str, Any]:
         body = self.reader.body(effect.stream, effect.seq)
         return body if isinstance(body, dict) else {}
+
+    def _of_thread(self, thread: threads.Native) -> Iterator[Step]:
+        stream = self.stream.id
+
+        def asked(seq: int) -> str:
+            return str(self.reader.field(stream, seq, threads.THREAD) or "")
+
+        heads = sorted(self.reader.heads(stream), key=lambda pair: pair[1].pos)
+        theirs = threads.within(heads, asked, thread)
+        yield from _checkpointed(theirs, stream, lambda seq, event: threads.native(event) or asked(seq))
 
     def _seek(self, number: int) -> Step | None:
         """The step, read from around it. None: it must be looked for in the whole stream."""
@@ -261,17 +279,22 @@ def branch_of(store: Store, text: str) -> RunReader:
     return store.run(run, address.branch)
 
 
-def _stream(reader: RunReader, thread: str) -> StreamInfo:
+def _stream(reader: RunReader, thread: str) -> tuple[StreamInfo, threads.Native | None]:
     if not thread:
         if reader.streams:
-            return reader.streams[0]
+            return reader.streams[0], None
         name = addresses.called(reader.info.name, reader.branch)
         raise AddressError(Code.NO_ADDRESS, f"run {name} holds nothing: it was cut before it began")
     for stream in reader.streams:
         if stream.process in (thread, f"{ROOT}/{thread}"):
-            return stream
-    known = ", ".join(stream.process for stream in reader.streams)
-    raise AddressError(Code.NO_ADDRESS, f"run {reader.info.name} has no thread {thread}. It has: {known}")
+            return stream, None
+    known = [stream.process for stream in reader.streams]
+    for stream in reader.streams:
+        lanes = threads.threads(event for _, event in reader.heads(stream.id))
+        if (found := threads.named(lanes, thread)) is not None:
+            return stream, found
+        known += lanes
+    raise AddressError(Code.NO_ADDRESS, f"run {reader.info.name} has no thread {thread}. It has: {', '.join(known)}")
 
 
 def _processes(reader: RunReader, first: StreamInfo) -> tuple[StreamInfo, ...]:
@@ -363,6 +386,41 @@ def _assemble(
     if not opened:
         yield Step(0, INPUT, "", "", -1, 0, (), stream)
     yield Step(number + 1, END, "", "", last[0], last[1], _numbered(done + flying, stream), stream, before)
+
+
+def _checkpointed(
+    events: Iterable[tuple[int, Event]], stream: int, lane_of: Callable[[int, Event], str]
+) -> Iterator[Step]:
+    """Steps that close at checkpoints only, the first of which is step 0. An effect belongs to the next checkpoint of
+    its native lane, or of one that has this among its parts. `lane_of` tells that of a checkpoint or effect."""
+    drafts: dict[int, _Draft] = {}
+    done: list[tuple[str, _Draft]] = []
+    number, before, last = 0, -1, (-1, 0)
+    for seq, event in events:
+        kind = event.kind
+        if kind is Kind.BEGIN:
+            draft = drafts[event.pos] = _Draft(seq, event)
+            if event.of in drafts:
+                drafts[event.of].children.append(draft)
+        elif kind is Kind.PART and event.of in drafts:
+            drafts[event.of].parts.append(seq)
+        elif kind is Kind.END and event.of in drafts:
+            ended = drafts[event.of]
+            ended.end, ended.end_seq = event, seq
+            if not ended.begin.of:
+                done.append((lane_of(ended.seq, ended.begin), ended))
+        elif kind is Kind.STEP:
+            lane = lane_of(seq, event)
+            theirs = [draft for of, draft in done if of == lane or of.startswith(f"{lane}/")]
+            done = [(of, draft) for of, draft in done if draft not in theirs]
+            yield Step(number, CHECKPOINT, event.name, lane, seq, event.at, _numbered(theirs, stream), stream, before)
+            number, before = number + 1, seq
+        elif kind is Kind.FINISH:
+            last = seq, event.at
+    left = [draft for draft in drafts.values() if draft.end is None and not draft.begin.of]
+    left += [draft for _, draft in done]
+    if left or not number:
+        yield Step(number, END, "", "", last[0], last[1], _numbered(left, stream), stream, before)
 
 
 def _numbered(drafts: list[_Draft], stream: int) -> tuple[Effect, ...]:

@@ -13,7 +13,7 @@ from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session import exceptions, sites
 from lockstep.session.call import Asked, Piece
 from lockstep.session.handed import Handed
-from lockstep.session.lanes import INSIDE, Lane
+from lockstep.session.lanes import INSIDE, NATIVE, Lane
 from lockstep.session.outcome import Outcome
 from lockstep.session.policy import Declared, classify
 from lockstep.session.ticks import HERE, Ticks
@@ -135,6 +135,8 @@ class LiveCall:
                 of = self._parent.pos
             elif counts := self.lane.reads:
                 body["reads"] = counts  # type: ignore[assignment]
+            if native := NATIVE.get():
+                body["thread"] = native
             session.emit(Kind.BEGIN, self.lane.name, pos, self._kind, self.name, of, body=body, finish=finish)
         except Exception as error:
             session.fault(f"begin of {self._kind} {self.name}", error)

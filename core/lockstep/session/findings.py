@@ -16,8 +16,9 @@ import msgspec
 
 from lockstep.errors import Code, Difference
 from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.log.threads import native
 from lockstep.session import difference, engine, reads
-from lockstep.session.handed import Handed
+from lockstep.session.handed import Handed, stepped
 from lockstep.session.printed import Printed
 from lockstep.session.tape import LaneTape, Recorded, Slot, Tape
 
@@ -305,7 +306,7 @@ def _kind(begin: Event) -> str:
 
 def _request(tape: Tape, effect: Recorded) -> Value:
     if effect.begin.kind is Kind.STEP:
-        return {"state": tape.body(effect.seq)}
+        return stepped(native(effect.begin), tape.body(effect.seq))
     return tape.request(effect).get("request")
 
 

@@ -284,6 +284,14 @@ class Forking(_Forked):
         self._print_turn(channel)
         return Replaying.printing(self, channel) if not self.recording else self.printing(channel)
 
+    def _step(self, lane: Lane, what: str, name: str, state: Value, thread: str = "", of: int = 0) -> int:
+        if lane.state.cursor < len(lane.state.effects):
+            return Replaying._step(self, lane, what, name, state, thread, of)
+        # The lane is past the cut, and a loop's other tasks may not be: nothing waits here.
+        if self.stopped:
+            self.raise_latched()
+        return Recording._step(self, lane, what, name, state, thread, of)
+
     def open(self, kind: str) -> Any:
         if lanes.inside() is not None:
             return Replaying.open(self, kind)
@@ -356,6 +364,8 @@ class Going(_Forked):
     recording = True
     cause = Recording.cause  # type: ignore[assignment]
     step = Recording.step
+    checkpoint = Recording.checkpoint
+    _step = Recording._step
     feed = Recording.feed
     output = _Forked.output
     before_fork = Recording.before_fork

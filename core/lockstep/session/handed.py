@@ -52,6 +52,17 @@ class Handed:
         return self._hash
 
 
+def step_key(secrets: Any, thread: str, name: str, state: Value) -> bytes:
+    """The match key of a step: of a native checkpoint, also by the native lane that it is of."""
+    found: bytes = secrets.key("step", f"{thread} {name}" if thread else name, state)
+    return found
+
+
+def stepped(thread: str, state: Value) -> Value:
+    """What a step asks to be compared with, as a difference shows it."""
+    return {"thread": thread, "state": state} if thread else {"state": state}
+
+
 def served(recorded: Recorded, body: Callable[[int], Value]) -> bytes:
     """The digest of all that is recorded of an effect's outcome, as `Handed` has it of what was handed out."""
     if recorded.ended and (key := recorded.pieces[-1][1].key):

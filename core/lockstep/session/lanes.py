@@ -118,6 +118,9 @@ LANE: contextvars.ContextVar[Lane | Sent | None] = contextvars.ContextVar("locks
 INSIDE: contextvars.ContextVar[Any] = contextvars.ContextVar("lockstep_inside", default=None)
 _get_lane = LANE.get
 _get_inside = INSIDE.get
+# The native lane (`langgraph/t-91`) that the running code works for, "" for none: set by adapters, for as long as the
+# framework runs and never while its caller does.
+NATIVE: contextvars.ContextVar[str] = contextvars.ContextVar("lockstep_native", default="")
 # Set while the garbage collector runs in this context (`lockstep.taps.collector`).
 COLLECTING: contextvars.ContextVar[Any] = contextvars.ContextVar("lockstep_collecting", default=None)
 _get_collecting = COLLECTING.get

@@ -13,7 +13,7 @@ from lockstep.log import canonical
 from lockstep.log.model import Event, Kind, Value
 from lockstep.session import engine, lanes, reads, sites
 from lockstep.session.effects import Ignored, LiveCall
-from lockstep.session.handed import Handed
+from lockstep.session.handed import Handed, step_key
 from lockstep.session.lanes import Lane
 from lockstep.session.pieces import Pieces
 from lockstep.session.printed import Outlet, Printed
@@ -97,15 +97,25 @@ class Recording(Session):
         self.emit(Kind.CAUSE, lane.name, self.position(), what=what, name=str(number), tick=tick, body=body)
 
     def step(self, name: str, state: Value) -> None:
-        lane = lanes.lane()
-        pos = self.position()
-        self.asked = True
-        self.emit(Kind.STEP, lane.name, pos, sites.site(2), name, body=state, finish=partial(self._stepped, lane))
+        self._step(lanes.lane(), sites.site(2), name, state)
         self.flush()
 
-    def _stepped(self, lane: Lane, event: Event) -> Event:
+    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0) -> int:
+        lane = lanes.current()
+        pos = self._step(lane, thread, name, state, thread, of) if lane is not None else 0
+        self.flush()
+        return pos
+
+    def _step(self, lane: Lane, what: str, name: str, state: Value, thread: str = "", of: int = 0) -> int:
+        pos = self.position()
+        self.asked = True
+        finish = partial(self._stepped, lane, thread)
+        self.emit(Kind.STEP, lane.name, pos, what, name, of, body=state, finish=finish)
+        return pos
+
+    def _stepped(self, lane: Lane, thread: str, event: Event) -> Event:
         hidden: Any = self.secrets.hide([event.name, event.body])
-        handed = Handed(self.secrets.key("step", *hidden), event.pos)
+        handed = Handed(step_key(self.secrets, thread, *hidden), event.pos)
         self.log_of(lane).append(handed)
         self.count("step")
         return replace(event, name=hidden[0], key=handed.key, body=hidden[1])

@@ -16,7 +16,7 @@ from lockstep.log import canonical
 from lockstep.log.model import Kind, Value
 from lockstep.session import claims, current, engine, findings, lanes, reads, sites
 from lockstep.session.gate import Gate, Stopped
-from lockstep.session.handed import Handed, served
+from lockstep.session.handed import Handed, served, step_key, stepped
 from lockstep.session.lanes import Lane
 from lockstep.session.printed import Printed
 from lockstep.session.report import Report
@@ -195,7 +195,13 @@ class Replaying(Session):
         self.raise_latched()
 
     def step(self, name: str, state: Value) -> None:
-        lane = lanes.lane()
+        self._step(lanes.lane(), sites.site(2), name, state)
+
+    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0) -> int:
+        lane = lanes.current()
+        return self._step(lane, thread, name, state, thread, of) if lane is not None else 0
+
+    def _step(self, lane: Lane, what: str, name: str, state: Value, thread: str = "", of: int = 0) -> int:
         hidden: Any = self.secrets.hide([name, state])
         expected = lane.state.effects[lane.state.cursor] if lane.state.cursor < len(lane.state.effects) else None
         if expected is not None and expected.begin.kind is Kind.STEP:
@@ -203,14 +209,15 @@ class Replaying(Session):
             if self.secrets.same(recorded_state, [name, state]):
                 hidden = recorded_state
         name, state = hidden
-        key = self.secrets.key("step", name, state)
-        recorded = self.match(lane, "step", name, key, {"state": state})
+        key = step_key(self.secrets, thread, name, state)
+        recorded = self.match(lane, "step", name, key, stepped(thread, state))
         if recorded is None:
             self.cut_here()
         self.log_of(lane).append(Handed(key, recorded.begin.pos))
         self.count("step")
         if recorded.slot is not None:
             self.wait(recorded.slot)
+        return recorded.begin.pos
 
     def wait(self, slot: Slot) -> None:
         """Blocks this thread until the slot's turn. Raises what was latched."""

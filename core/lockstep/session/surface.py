@@ -108,6 +108,16 @@ class Session:
         """A named step: acknowledged once it is durable. Replay: compared with the recorded one."""
         raise NotImplementedError
 
+    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0) -> int:
+        """A native checkpoint of a framework: a step of the run, and the next one of the native lane `thread`
+        (`langgraph/t-91`, `langgraph/t-91/search`). Acknowledged and compared as a named step is.
+
+        name  the nodes that led to it
+        of    what this gave for the checkpoint that it comes from, 0 for none
+
+        Returns its position; 0 where it is none of the program's own, but of an effect that runs for real."""
+        raise NotImplementedError
+
     def printing(self, channel: str) -> Callable[[bool], None] | None:
         """The program is about to print: waits for its turn among the threads that do. What is returned must
         be called after `output`, with whether the write succeeded."""
