@@ -57,6 +57,7 @@ class Code(enum.StrEnum):
     NO_PREDICATE = "LS406"  # what says whether a run is bad cannot be asked
     BAD_ADAPTER = "LS407"  # a registered adapter is not one
     NO_ADAPTER = "LS408"
+    CONFLICT = "LS409"  # two turns at once on one thread
 
 
 class LockstepError(Exception):

@@ -13,9 +13,9 @@ from typing import Any
 
 from lockstep_langgraph.adapter import adapter
 
-__all__ = ["adapter"]
+__all__ = ["ConflictError", "LockstepCheckpointer", "adapter"]
 
-_HOMES: dict[str, str] = {}
+_HOMES = {"ConflictError": "conflicts", "LockstepCheckpointer": "checkpointer"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,196 @@
+"""What channels hold: each value kept once, shared by all the checkpoints that have not changed it.
+
+A list that grows is one `Strand` of items; each checkpoint has its own length of it, so that a step that adds one item
+costs one item, in memory and in the log. Values are kept encoded. An object made from one is kept beside it as a
+pattern to copy from, and never handed out itself: what a node does to its state stays in that node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from operator import is_
+from typing import Any, Protocol
+
+from lockstep.log import canonical
+from lockstep.log.model import Value
+
+NEAR = 32  # items at the end of a list that are looked at again in each put: what nodes change in place is mostly there
+ROUND = 64  # others that are, in turn
+
+
+class Codec(Protocol):
+    """Objects as data and back (`lockstep_langgraph.values`)."""
+
+    @property
+    def serde(self) -> Any: ...
+    def dump(self, obj: Any, path: str = "") -> Value: ...
+    def load(self, value: Value, path: str = "") -> Any: ...
+    def clone(self, obj: Any) -> Any: ...
+
+
+class Item:
+    """One encoded value, and an object made from it by one codec."""
+
+    __slots__ = ("_by", "_digest", "_made", "value")
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self._by: Codec | None = None
+        self._made: Any = None
+        self._digest = b""
+
+    def make(self, codec: Codec) -> Any:
+        """A fresh object."""
+        if type(self.value) in canonical.LEAVES:
+            return self.value
+        if self._by is not codec:
+            self._made = codec.load(self.value)
+            self._by = codec
+        return codec.clone(self._made)
+
+    @property
+    def digest(self) -> bytes:
+        if not self._digest:
+            self._digest = blake2b(canonical.canonical(self.value), digest_size=16).digest()
+        return self._digest
+
+
+class Strand:
+    """The items of a list that only grows, and the program's own objects that they were made from.
+
+    `sources[n]` is what item n was last seen as. They are held, so that no other object can get the identity of one.
+    """
+
+    __slots__ = ("_chain", "_next", "items", "sources")
+
+    def __init__(self, items: list[Item], sources: list[Any] | None = None) -> None:
+        self.items = items
+        self.sources = sources if sources is not None else []
+        self._next = 0
+        self._chain: list[bytes] = []
+
+    def digest(self, length: int) -> bytes:
+        chain = self._chain
+        del chain[len(self.items) :]
+        last = chain[-1] if chain else b""
+        for item in self.items[len(chain) : length]:
+            last = blake2b(last + item.digest, digest_size=16).digest()
+            chain.append(last)
+        return chain[length - 1] if length else b""
+
+    def cut(self, length: int) -> None:
+        """Takes back what was added beyond: it could not be stored."""
+        del self.items[length:], self.sources[length:], self._chain[length:]
+
+    def looked_at(self, count: int) -> Iterator[int]:
+        """The numbers of those of the first `count` items whose content is to be compared this time."""
+        near = max(0, count - NEAR)
+        if near:
+            start = self._next % near
+            self._next = start + ROUND
+            yield from range(start, min(near, start + ROUND))
+        yield from range(near, count)
+
+
+class Listed:
+    """A list: the first `length` items of a strand."""
+
+    __slots__ = ("length", "strand")
+
+    def __init__(self, strand: Strand, length: int) -> None:
+        self.strand = strand
+        self.length = length
+
+    def make(self, codec: Codec) -> Any:
+        return [item.make(codec) for item in self.strand.items[: self.length]]
+
+    @property
+    def items(self) -> list[Item]:
+        return self.strand.items[: self.length]
+
+    @property
+    def digest(self) -> bytes:
+        return b"l" + self.strand.digest(self.length)
+
+
+class Whole:
+    """Any other value."""
+
+    __slots__ = ("item",)
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+
+    def make(self, codec: Codec) -> Any:
+        return self.item.make(codec)
+
+    @property
+    def digest(self) -> bytes:
+        return b"w" + self.item.digest
+
+
+type Cell = Listed | Whole
+
+
+def cell_of(obj: Any, before: Cell | None, codec: Codec, path: str, *, paranoid: bool = False) -> Cell:
+    """The cell of what a channel has now. `before`: what it had in the parent checkpoint, `path`: the channel.
+
+    Raises what `codec.dump` raises, with nothing changed.
+    """
+    if type(obj) is not list:
+        return Whole(Item(codec.dump(obj, path)))
+    objects = list(obj)
+    if not isinstance(before, Listed):
+        return Listed(Strand(_fresh(objects, 0, codec, path), objects), len(objects))
+    old = before.strand
+    same = _same(objects, old, before.length, codec, path, paranoid)
+    if same == before.length == len(old.items):
+        new = _fresh(objects, same, codec, path)
+        if len(old.sources) < same:
+            old.sources = objects[:same]
+        old.items += new
+        old.sources += objects[same:]
+        return Listed(old, len(objects))
+    if same == len(objects):
+        return Listed(old, same)
+    return Listed(Strand(old.items[:same] + _rest(objects, same, before, codec, path), objects), len(objects))
+
+
+def _fresh(objects: list[Any], start: int, codec: Codec, path: str) -> list[Item]:
+    return [Item(codec.dump(objects[n], f"{path}[{n}]")) for n in range(start, len(objects))]
+
+
+def _same(objects: list[Any], old: Strand, length: int, codec: Codec, path: str, paranoid: bool) -> int:
+    """How many of the first items are as they were."""
+    count = min(len(objects), length)
+    known = old.sources if len(old.sources) == count else old.sources[:count]
+    identical = len(known) == count and all(map(is_, known, objects))
+    if identical and (codec.serde is not None or (not paranoid and not _changed(objects, old, count, codec, path))):
+        return count  # a cipher gives other bytes for the same object each time
+    for n in range(count):
+        if old.items[n].value != codec.dump(objects[n], f"{path}[{n}]"):
+            return n
+    old.sources[:count] = objects[:count]
+    return count
+
+
+def _changed(objects: list[Any], old: Strand, count: int, codec: Codec, path: str) -> bool:
+    """Whether one of those that are looked at this time was changed in place."""
+    return any(old.items[n].value != codec.dump(objects[n], f"{path}[{n}]") for n in old.looked_at(count))
+
+
+def _rest(objects: list[Any], start: int, before: Listed, codec: Codec, path: str) -> list[Item]:
+    """The items from `start` on, those of them that were in the list already as the items that they were: a list that
+    lost its first items stores none of the others again."""
+    items = before.items
+    seen = {id(source): item for source, item in zip(before.strand.sources, items, strict=False)}
+    known = {item.digest: item for item in items}
+    found: list[Item] = []
+    for n in range(start, len(objects)):
+        item = seen.get(id(objects[n])) if n > start else None
+        if item is None:
+            item = Item(codec.dump(objects[n], f"{path}[{n}]"))
+            item = known.get(item.digest, item)
+        found.append(item)
+    return found

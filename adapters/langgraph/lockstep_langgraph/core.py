@@ -1,0 +1,233 @@
+"""What all clones of one checkpointer share: its threads, its codec, and which branch each turn writes.
+
+LangGraph clones a saver when it compiles a graph (`with_allowlist`), so nothing that changes may be in the saver.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import msgspec
+
+from lockstep.errors import Code, LockstepError, StoreError
+from lockstep_langgraph import conflicts, turns
+from lockstep_langgraph.entries import Entry
+from lockstep_langgraph.held import Threads
+from lockstep_langgraph.shelves import MAIN, Shelf
+from lockstep_langgraph.threads import Put, Thread
+
+log = logging.getLogger("lockstep")
+
+
+class On(msgspec.Struct):
+    """What a turn that is on has read and where it writes.
+
+    base     id of the checkpoint that it went on from, None in a thread that was empty
+    latest   whether that was what the thread had last, and not one that was asked for by its id
+    branch   that it writes, "" until it has written
+    """
+
+    base: str | None
+    latest: bool
+    branch: str = ""
+
+
+class Core:
+    """The state of a checkpointer.
+
+    elsewhere   gives the threads to use instead of its own, None to use those: what a session replays or forks goes
+                to threads in memory, and never to the real ones
+    """
+
+    def __init__(
+        self, shelf: Shelf, codec: Any, on_conflict: Literal["warn", "raise"] = "warn", *, paranoid: bool = False
+    ) -> None:
+        self.codec = codec
+        self.on_conflict = on_conflict
+        self.paranoid = paranoid
+        self.own = Threads(shelf, self._turn_on)
+        self.elsewhere: Callable[[], Threads | None] | None = None
+        self.faults: list[str] = []
+        self._on: weakref.WeakKeyDictionary[turns.Turn, On] = weakref.WeakKeyDictionary()
+
+    @property
+    def threads(self) -> Threads:
+        found = self.elsewhere() if self.elsewhere is not None else None
+        return found if found is not None else self.own
+
+    # What a turn asks
+
+    def branch_for(self, turn: turns.Turn) -> Any:
+        """The journal of the branch that a turn writes, where something of it is recorded before its first put."""
+        with self.threads.using(turn.thread, create=True) as thread:
+            assert thread is not None
+            branch = self._decide(thread, turn, None, _name("loop", turn))
+            return thread.book.journal(branch)
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """Something of ours went wrong that the program is not to notice."""
+        self.faults.append(f"{where}: {error}")
+        log.warning("lockstep could not record: %s: %s", where, error)
+
+    # Reading
+
+    def read(self, thread: Thread, ns: str, id: str | None, branch: str | None) -> Entry | None:
+        """The checkpoint that is meant. Notes for the running turn where it goes on from."""
+        thread.failed = None
+        entry = thread.find(ns, id) if id else thread.newest(ns, branch)
+        if id and entry is not None:
+            thread.addressed.add((ns, id))
+        elif id:
+            log.warning(
+                "thread %r has no checkpoint %s%s: what runs from there starts with an empty state",
+                thread.id,
+                id,
+                f" in {ns!r}" if ns else "",
+            )
+        self._note(thread.id, ns, entry, latest=not id)
+        return entry
+
+    def read_nothing(self, thread: str, ns: str) -> None:
+        """A thread was read that does not exist."""
+        self._note(thread, ns, None, latest=True)
+
+    def _note(self, thread: str, ns: str, entry: Entry | None, *, latest: bool) -> None:
+        turn = turns.running()
+        if turn is None or ns or turn.keeper is not self or turn.thread != thread or turn in self._on:
+            return
+        self._on[turn] = On(entry.id if entry is not None else None, latest)
+        turn.base = entry.id if entry is not None else None
+
+    # Writing
+
+    def put(self, thread: str, put: Put) -> Entry:
+        self._enter(thread, put.ns, put.parent, str(put.metadata.get("source", "loop")))
+        with self.threads.using(thread, create=True) as found:
+            assert found is not None
+            with self._kept(found):
+                return found.put(put, self._branch(found, put), self.codec, paranoid=self.paranoid)
+
+    def write(
+        self,
+        thread: str,
+        ns: str,
+        id: str,
+        writes: Sequence[tuple[str, Any]],
+        places: Mapping[str, int],
+        task: str,
+        path: str,
+    ) -> None:
+        turn = self._enter(thread, ns, id, "loop")
+        with self.threads.using(thread, create=True) as found:
+            assert found is not None
+            with self._kept(found):
+                branch = self._on[turn].branch if turn is not None else None
+                found.write(ns, id, writes, places, task, path, branch, self.codec)
+
+    def _enter(self, thread: str, ns: str, parent: str | None, source: str) -> turns.Turn | None:
+        """Has the running turn begin in the log, if it is this thread's and has not yet.
+
+        Not under the thread's lock: who makes a turn's first call has the turn's, and asks for the thread's.
+        """
+        turn = turns.running()
+        if turn is None or turn.keeper is not self or turn.thread != thread:
+            return None
+        on = self._on.get(turn)
+        if on is None or not on.branch:
+            with self.threads.using(thread, create=True) as found:
+                assert found is not None
+                with self._kept(found):
+                    branch = self._decide(found, turn, None if ns else parent, _name(source, turn))
+                    journal = found.book.journal(branch)
+            if journal is not None:
+                turn.enter(journal)
+        return turn
+
+    def _branch(self, thread: Thread, put: Put) -> str:
+        turn = turns.running()
+        if turn is not None and turn in self._on and turn.thread == thread.id:
+            return self._on[turn].branch
+        parent = thread.kept(put.ns, put.parent)
+        if put.ns:
+            root = thread.kept("", (put.metadata.get("parents") or {}).get(""))
+            return root.branch if root is not None else parent.branch if parent is not None else MAIN
+        if parent is None or thread.is_head(parent):
+            return parent.branch if parent is not None else MAIN
+        name = _name(str(put.metadata.get("source", "loop")), None)
+        if name == "branch" and (put.ns, parent.id) not in thread.addressed:
+            conflicts.met(self.on_conflict, thread.id, parent.id)
+            return thread.fork(name, parent.branch, parent.pos)
+        return self._fork(thread, name, parent)
+
+    def _decide(self, thread: Thread, turn: turns.Turn, parent: str | None, name: str) -> str:
+        """The branch that a turn writes: decided once, when it first has something to write."""
+        on = self._on.get(turn)
+        if on is None:
+            on = self._on[turn] = On(parent, True)
+        if on.branch:
+            return on.branch
+        base = thread.kept("", on.base)
+        wanted = base.branch if base is not None else MAIN
+        moved = not thread.is_head(base) if base is not None else thread.newest("") is not None
+        if self._busy(thread, turn, wanted) or (moved and on.latest):
+            conflicts.met(self.on_conflict, thread.id, on.base)
+            wanted = thread.fork("branch", wanted, base.pos if base is not None else thread.book.start)
+        elif moved:
+            wanted = self._fork(thread, name, base) if base is not None else wanted
+        on.branch = wanted
+        return wanted
+
+    def _fork(self, thread: Thread, name: str, parent: Entry) -> str:
+        """A branch for what goes on from an earlier checkpoint because it was told to."""
+        branch = thread.fork(name, parent.branch, parent.pos)
+        log.warning(
+            "thread %r goes on from checkpoint %s in branch %r, where its latest checkpoint is from now on",
+            thread.id,
+            parent.id,
+            branch,
+        )
+        return branch
+
+    def _busy(self, thread: Thread, turn: turns.Turn, branch: str) -> bool:
+        """Whether another turn is on in this branch, in any process."""
+        for other, on in list(self._on.items()):
+            if other is not turn and not other.over and other.thread == thread.id and on.branch == branch:
+                return True
+        return thread.book.busy(branch)
+
+    def _turn_on(self, thread: Thread) -> bool:
+        return any(not turn.over and turn.thread == thread.id for turn in list(self._on))
+
+    @contextmanager
+    def _kept(self, thread: Thread) -> Iterator[None]:
+        """A fault of state, which a framework relies on, is raised: once as what it is, and short."""
+        if thread.failed is not None:
+            raise StoreError(
+                thread.failed.code,
+                f"nothing more of this turn is kept in thread {thread.id!r}, since something before was not",
+            )
+        try:
+            yield
+        except Exception as error:
+            thread.failed = _told(thread.id, error)
+            raise thread.failed from None
+
+
+def _told(thread: str, error: Exception) -> LockstepError:
+    if isinstance(error, conflicts.ConflictError):
+        return error
+    if isinstance(error, LockstepError):
+        return type(error)(error.code, f"thread {thread!r}: {error.message}")
+    return StoreError(Code.UNSTORABLE, f"thread {thread!r}: {type(error).__name__}: {error}")
+
+
+def _name(source: str, turn: turns.Turn | None) -> str:
+    """What a branch is called after."""
+    if source in ("fork", "update"):
+        return source
+    request = turn.request if turn is not None else None
+    return "fork" if isinstance(request, dict) and request.get("input", ...) is None else "branch"

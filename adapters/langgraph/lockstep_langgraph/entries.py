@@ -1,0 +1,314 @@
+"""What is kept of a thread: its checkpoints and the writes of their tasks, in memory and as they stand in the log.
+
+The body of a checkpoint's STEP says what differs from its parent:
+
+    id          16 bytes of a UUID, else text
+    v, ts       as LangGraph has them
+    parent      the parent's id, where `of` names no event that has it
+    metadata    whole
+    versions    {channel: version} that changed, `gone` the channels that went
+    seen        {node: {channel: version}} that changed, `unseen` the nodes that went
+    values      {channel: value} of those that were written; the tagged forms of values as elsewhere
+    lists       {channel: parts} of lists that were a list before: [first, last] are items of the parent's list, from
+                `first` up to and without `last`; {"new": [item, …]} are others
+    emptied     channels that have no value any more
+    updated     LangGraph's `updated_channels`
+    more        what else a checkpoint had
+
+That of a WRITES is {"path": text, "writes": [[index, channel, value], …]}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.log.model import Value
+from lockstep_langgraph.cells import Cell, Item, Listed, Strand, Whole
+
+type Version = int | float | str
+
+VERSION = 4  # of checkpoints as LangGraph 1.x makes them: not stored
+_KNOWN = frozenset({"v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels"})
+
+
+class Write:
+    """One write of a task. `index`: its place among the task's, below 0 for the special channels."""
+
+    __slots__ = ("channel", "index", "item", "node", "path", "task")
+
+    def __init__(self, task: str, index: int, channel: str, item: Item, path: str, node: str = "") -> None:
+        self.task = task
+        self.index = index
+        self.channel = channel
+        self.item = item
+        self.path = path
+        self.node = node
+
+
+class Entry:
+    """One checkpoint.
+
+    ns, id, parent   `parent` is the id of the parent checkpoint, None of a first one
+    name, branch, pos   of its STEP: the nodes that made it, and where it stands
+    versions, seen, cells   whole; never changed, and shared with the parent where they are equal
+    metadata         encoded
+    more             other keys of the checkpoint, encoded; None for those that were absent
+    writes           of its tasks, by (task, index)
+    hidden           it is kept only for what others are rebuilt from
+    """
+
+    __slots__ = (
+        "_sorted",
+        "branch",
+        "cells",
+        "hidden",
+        "id",
+        "metadata",
+        "more",
+        "name",
+        "ns",
+        "parent",
+        "pos",
+        "seen",
+        "ts",
+        "updated",
+        "v",
+        "versions",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        ns: str,
+        id: str,
+        parent: str | None,
+        v: int,
+        ts: str | None,
+        metadata: Item,
+        versions: dict[str, Version],
+        seen: dict[str, dict[str, Version]],
+        cells: dict[str, Cell],
+        updated: list[str] | None,
+        more: dict[str, Item | None],
+        *,
+        hidden: bool = False,
+    ) -> None:
+        self.ns = ns
+        self.id = id
+        self.parent = parent
+        self.v = v
+        self.ts = ts
+        self.metadata = metadata
+        self.versions = versions
+        self.seen = seen
+        self.cells = cells
+        self.updated = updated
+        self.more = more
+        self.hidden = hidden
+        self.writes: dict[tuple[str, int], Write] = {}
+        self._sorted: list[Write] | None = None
+        self.name = ""
+        self.branch = ""
+        self.pos = 0
+
+    def add(self, write: Write) -> None:
+        self.writes[write.task, write.index] = write
+        self._sorted = None
+
+    def sorted_writes(self) -> list[Write]:
+        """In the order in which a superstep applies them."""
+        if self._sorted is None:
+            self._sorted = sorted(self.writes.values(), key=lambda each: (each.path, each.task, each.index))
+        return self._sorted
+
+
+def body_of(entry: Entry, parent: Entry | None, *, of: int) -> dict[str, Value]:
+    """The body of its STEP. `of`: the position by which the parent is named, 0 where it is not."""
+    body: dict[str, Value] = {"id": _short(entry.id)}
+    if entry.v != VERSION:
+        body["v"] = entry.v
+    if entry.ts is not None:
+        body["ts"] = entry.ts
+    if entry.parent is not None and not of:
+        body["parent"] = _short(entry.parent)
+        parent = None
+    body["metadata"] = entry.metadata.value
+    versions, seen, cells = (parent.versions, parent.seen, parent.cells) if parent is not None else ({}, {}, {})
+    _add(body, "versions", {name: each for name, each in entry.versions.items() if versions.get(name) != each})
+    _add(body, "gone", [name for name in versions if name not in entry.versions])
+    _add(
+        body,
+        "seen",
+        {node: changed for node, each in entry.seen.items() if (changed := _changed(each, seen.get(node))) is not None},
+    )
+    _add(body, "unseen", [node for node in seen if node not in entry.seen])
+    values: dict[str, Value] = {}
+    lists: dict[str, Value] = {}
+    for name, cell in entry.cells.items():
+        before = cells.get(name)
+        if cell is before:
+            continue
+        if isinstance(cell, Whole):
+            values[name] = cell.item.value
+        elif isinstance(before, Listed) and before.length:
+            lists[name] = _parts(cell, before)
+        else:
+            values[name] = [item.value for item in cell.items]
+    _add(body, "values", values)
+    _add(body, "lists", lists)
+    _add(body, "emptied", [name for name in cells if name not in entry.cells])
+    if entry.updated is not None:
+        body["updated"] = list(entry.updated)
+    _add(body, "more", {name: None if each is None else {"value": each.value} for name, each in entry.more.items()})
+    if entry.hidden:
+        body["hidden"] = True
+    return body
+
+
+def entry_of(ns: str, body: dict[str, Any], parent: Entry | None) -> Entry:
+    """The checkpoint that a STEP says, with what it shares with its parent."""
+    versions, seen, cells = (parent.versions, parent.seen, parent.cells) if parent is not None else ({}, {}, {})
+    above = parent.id if parent is not None else _long(body["parent"]) if "parent" in body else None
+    return Entry(
+        ns,
+        _long(body["id"]),
+        above,
+        body.get("v", VERSION),
+        body.get("ts"),
+        Item(body["metadata"]),
+        _without({**versions, **body.get("versions", {})}, body.get("gone")),
+        _without(_merged(seen, body["seen"]), body.get("unseen")) if "seen" in body or "unseen" in body else seen,
+        _cells(cells, body),
+        body.get("updated"),
+        {name: None if each is None else Item(each["value"]) for name, each in body.get("more", {}).items()},
+        hidden=body.get("hidden", False),
+    )
+
+
+def more_of(checkpoint: dict[str, Any], codec: Any) -> dict[str, Item | None]:
+    """What of a checkpoint has no place of its own. An empty `pending_sends` is what all of them have."""
+    more: dict[str, Item | None] = {
+        name: Item(codec.dump(each, name))
+        for name, each in checkpoint.items()
+        if name not in _KNOWN and not (name == "pending_sends" and each == [])
+    }
+    for name in ("pending_sends", "updated_channels"):
+        if name not in checkpoint:
+            more[name] = None
+    return more
+
+
+def write_body(path: str, writes: list[Write]) -> dict[str, Value]:
+    return {"path": path, "writes": [[write.index, write.channel, write.item.value] for write in writes]}
+
+
+def writes_of(task: str, node: str, body: dict[str, Any]) -> list[Write]:
+    return [Write(task, index, channel, Item(value), body["path"], node) for index, channel, value in body["writes"]]
+
+
+def _add(body: dict[str, Value], name: str, part: Any) -> None:
+    if part:
+        body[name] = part
+
+
+def _changed(now: dict[str, Version], before: dict[str, Version] | None) -> dict[str, Value] | None:
+    if before is None:
+        return dict(now)
+    if now is before:
+        return None
+    changed: dict[str, Value] = {name: each for name, each in now.items() if before.get(name) != each}
+    changed.update({name: None for name in before if name not in now})
+    return changed or None
+
+
+def _merged(seen: dict[str, dict[str, Version]], changed: dict[str, dict[str, Any]]) -> dict[str, dict[str, Version]]:
+    merged = dict(seen)
+    for node, each in changed.items():
+        versions = {**merged.get(node, {}), **each}
+        merged[node] = {name: version for name, version in versions.items() if version is not None}
+    return merged
+
+
+def _without(fields: dict[str, Any], gone: list[str] | None) -> dict[str, Any]:
+    for name in gone or ():
+        fields.pop(name, None)
+    return fields
+
+
+def _cells(cells: dict[str, Cell], body: dict[str, Any]) -> dict[str, Cell]:
+    if not ("values" in body or "lists" in body or "emptied" in body):
+        return cells
+    made = _without(dict(cells), body.get("emptied"))
+    for name, value in body.get("values", {}).items():
+        if type(value) is list:
+            made[name] = Listed(Strand([Item(each) for each in value]), len(value))
+        else:
+            made[name] = Whole(Item(value))
+    for name, parts in body.get("lists", {}).items():
+        made[name] = _joined(parts, cells[name])
+    return made
+
+
+def _parts(cell: Listed, before: Listed) -> list[Value]:
+    if cell.strand is before.strand:
+        kept = min(cell.length, before.length)
+        parts: list[Value] = [[0, kept]] if kept else []
+        if cell.length > kept:
+            parts.append({"new": [item.value for item in cell.strand.items[kept : cell.length]]})
+        return parts
+    places = {id(item): place for place, item in enumerate(before.items)}
+    parts = []
+    new: list[Value] = []
+    start = stop = 0
+    for item in cell.items:
+        place = places.get(id(item))
+        if place is not None and not new and place == stop > start:
+            stop += 1
+            continue
+        if stop > start:
+            parts.append([start, stop])
+            start = stop = 0
+        if place is None:
+            new.append(item.value)
+            continue
+        if new:
+            parts.append({"new": new})
+            new = []
+        start, stop = place, place + 1
+    if stop > start:
+        parts.append([start, stop])
+    if new:
+        parts.append({"new": new})
+    return parts
+
+
+def _joined(parts: list[Any], before: Cell) -> Listed:
+    if not isinstance(before, Listed):
+        raise ValueError("a list is told by a part of what was none")
+    strand = before.strand
+    head = parts[0] if parts and type(parts[0]) is list and parts[0][0] == 0 else [0, 0]
+    grows = head[1] == before.length == len(strand.items)
+    if not grows:
+        strand = Strand(strand.items[: head[1]])
+    for part in parts[1:] if head[1] else parts:
+        strand.items += before.items[part[0] : part[1]] if type(part) is list else [Item(each) for each in part["new"]]
+    return Listed(strand, len(strand.items))
+
+
+def _short(id: str) -> Value:
+    """16 bytes for the text of a UUID as it is usually written."""
+    if len(id) == 36:
+        try:
+            short = bytes.fromhex(id.replace("-", ""))
+        except ValueError:
+            return id
+        if _long(short) == id:
+            return short
+    return id
+
+
+def _long(id: bytes | str) -> str:
+    if isinstance(id, str):
+        return id
+    text = id.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -1,0 +1,91 @@
+"""The threads that a saver has in memory: as many as are in use, and not many more."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lockstep_langgraph.shelves import Book, Shelf
+from lockstep_langgraph.threads import Thread
+
+MOST_THREADS = 256
+MOST_WEIGHT = 400_000  # checkpoints, writes and items of all of them: some hundred MB at most
+
+
+class Threads:
+    """Threads of one shelf. What was not used for the longest is let go, and read again when it is asked for."""
+
+    def __init__(self, shelf: Shelf, busy: Callable[[Thread], bool] = lambda _: False) -> None:
+        self.shelf = shelf
+        self._busy = busy
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, Thread] = OrderedDict()
+
+    @contextmanager
+    def using(self, id: str, *, create: bool = False) -> Iterator[Thread | None]:
+        """The thread, locked and as it is now. None where there is none and none is to be made."""
+        while True:
+            thread = self._find(id, create=create)
+            if thread is None:
+                yield None
+                return
+            with thread.lock:
+                if not thread.closed:
+                    thread.refresh()
+                    yield thread
+                    return
+
+    def ids(self) -> list[str]:
+        return self.shelf.threads()
+
+    def drop(self, id: str) -> None:
+        self._close(id)
+        self.shelf.drop(id)
+
+    def rewrite(self, id: str, write: Callable[[Book], None]) -> None:
+        """Puts other events in a thread's place; whoever has its lock may do so."""
+        self.shelf.rewrite(id, write)
+        self._close(id)
+
+    def close(self) -> None:
+        for id in list(self._held):
+            self._close(id)
+
+    def _close(self, id: str) -> None:
+        with self._lock:
+            thread = self._held.pop(id, None)
+        if thread is not None:
+            with thread.lock:
+                thread.closed = True
+                thread.book.close()
+
+    def _find(self, id: str, *, create: bool) -> Thread | None:
+        with self._lock:
+            thread = self._held.get(id)
+            if thread is not None:
+                self._held.move_to_end(id)
+                return thread
+            book = self.shelf.open(id, create=create)
+            if book is None:
+                return None
+            thread = self._held[id] = Thread(id, book)
+            self._trim(thread)
+            return thread
+
+    def _trim(self, kept: Thread) -> None:
+        weight = sum(thread.weight for thread in self._held.values())
+        for id, thread in list(self._held.items()):
+            if len(self._held) <= MOST_THREADS and weight <= MOST_WEIGHT:
+                return
+            if thread is kept or self._busy(thread) or not thread.lock.acquire(blocking=False):
+                continue
+            try:
+                if not thread.waiting:
+                    thread.closed = True
+                    thread.book.close()
+                    del self._held[id]
+                    weight -= thread.weight
+            finally:
+                thread.lock.release()

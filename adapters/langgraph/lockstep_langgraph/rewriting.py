@@ -1,0 +1,115 @@
+"""Threads that are pruned, copied or lose the checkpoints of some runs: written anew, and put in the old one's place.
+
+What is stored is never changed in place: a thread is as it was until all of the new one is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from lockstep_langgraph import history, lanes
+from lockstep_langgraph.entries import Entry, Write, body_of, write_body
+from lockstep_langgraph.held import Threads
+from lockstep_langgraph.shelves import MAIN, Book, Branch
+from lockstep_langgraph.threads import Thread, state_key
+
+
+def copy(threads: Threads, source: str, target: str) -> None:
+    """Adds nothing to a target that exists: it becomes what the source is."""
+    with threads.using(source) as thread:
+        if thread is None or source == target:
+            return
+        threads.rewrite(target, lambda book: _write(thread, thread.all(), book))
+
+
+def prune(threads: Threads, ids: Iterable[str], strategy: str) -> None:
+    for id in ids:
+        if strategy == "delete":
+            threads.drop(id)
+            continue
+        with threads.using(id) as thread:
+            if thread is not None:
+                latest = [entry for ns in thread.spaces() if (entry := thread.newest(ns)) is not None]
+                _keep(threads, thread, latest)
+
+
+def delete_runs(threads: Threads, runs: Collection[str]) -> None:
+    """Removes what runs made: those whose id is `run_id` in the metadata of a checkpoint."""
+    for id in threads.ids():
+        with threads.using(id) as thread:
+            if thread is None:
+                continue
+            left = [entry for entry in thread.all() if not entry.hidden and _run(entry) not in runs]
+            if len(left) < sum(not entry.hidden for entry in thread.all()):
+                _keep(threads, thread, left)
+
+
+def _run(entry: Entry) -> Any:
+    metadata: Any = entry.metadata.value
+    return metadata.get("run_id") if isinstance(metadata, dict) else None
+
+
+def _keep(threads: Threads, thread: Thread, kept: list[Entry]) -> None:
+    if not kept:
+        threads.drop(thread.id)
+        return
+    hidden = {(entry.ns, id) for entry in kept for id, entry in history.needed(thread, [entry]).items()}
+    shown = {(entry.ns, entry.id) for entry in kept}
+    entries = [entry for entry in thread.all() if (entry.ns, entry.id) in shown or (entry.ns, entry.id) in hidden]
+    threads.rewrite(thread.id, lambda book: _write(thread, entries, book, shown))
+
+
+def _write(thread: Thread, entries: list[Entry], book: Book, shown: Collection[tuple[str, str]] | None = None) -> None:
+    """Stores the entries in an empty book, in branches as they were: all of a branch, then those that leave it."""
+    places: dict[tuple[str, int], int] = {}  # new positions, by old branch and position
+    names: dict[str, str] = {}
+    for branch in thread.branches.values():
+        own = [entry for entry in entries if entry.branch == branch.name]
+        if branch.parent and not own:
+            continue
+        names[branch.name] = _branch(thread, branch, entries, places, names, book)
+        for entry in own:
+            parent = thread.kept(entry.ns, entry.parent)
+            of = (
+                places.get((parent.branch, parent.pos), 0)
+                if parent is not None and thread.sees(parent, branch.name)
+                else 0
+            )
+            body = body_of(entry, parent if of else None, of=of)
+            if entry.ns and not of:
+                body["ns"] = entry.ns
+            if shown is not None and (entry.ns, entry.id) not in shown:
+                body["hidden"] = True
+            metadata: Any = entry.metadata.value
+            source = str(metadata.get("source", "loop")) if isinstance(metadata, dict) else "loop"
+            lane = lanes.of_namespace(entry.ns)
+            pos = book.step(names[branch.name], lane, entry.name, source, body, state_key(entry), of)
+            places[branch.name, entry.pos] = pos
+            _write_writes(entry, names[branch.name], pos, book)
+
+
+def _branch(
+    thread: Thread,
+    branch: Branch,
+    entries: list[Entry],
+    places: dict[tuple[str, int], int],
+    names: dict[str, str],
+    book: Book,
+) -> str:
+    if not branch.parent:
+        return branch.name
+    shared = [entry for entry in entries if entry.branch in names and thread.sees(entry, branch.name)]
+    if not shared:
+        return book.fork(branch.name, MAIN, book.start, latest=branch.latest).name
+    last = shared[-1]
+    return book.fork(branch.name, names[last.branch], places[last.branch, last.pos], latest=branch.latest).name
+
+
+def _write_writes(entry: Entry, branch: str, pos: int, book: Book) -> None:
+    tasks: dict[tuple[str, str], list[Write]] = {}
+    for write in entry.sorted_writes():
+        tasks.setdefault((write.task, write.path), []).append(write)
+    for (task, path), writes in tasks.items():
+        lane = lanes.of_task(entry.ns, task, path)
+        book.writes(branch, lane, writes[0].node, task, pos, write_body(path, writes))
