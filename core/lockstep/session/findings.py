@@ -42,6 +42,8 @@ def finding(
 
 def step_of(tape: Tape, at: int | Recorded) -> int:
     """The step that a recorded effect closes, or in which a position falls."""
+    if tape.numbered is not None:
+        return tape.numbered(at)
     pos = _completed(at) if isinstance(at, Recorded) else at
     before = sum(_completed(effect) < pos for lane in tape.lanes.values() for effect in lane.effects)
     return before + 1

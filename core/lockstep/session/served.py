@@ -72,23 +72,12 @@ class ServedCall:
     def _hide(self, name: str, request: Value, key: Value) -> tuple[str, Value, bytes]:
         """Name and request with their secrets hidden, and the match key: as the recorded call's at this place,
         where only its secrets have other values now."""
-        session = self.session
-        hidden = session.secrets.asked(self.kind, name, request, key)
+        hidden: tuple[str, Value, bytes] = self.session.secrets.asked(self.kind, name, request, key)
         effects, cursor = self.lane.state.effects, self.lane.state.cursor
-        begin = effects[cursor].begin if cursor < len(effects) else None
-        if begin is not None and begin.kind is Kind.BEGIN and begin.key != hidden[2]:
-            # Here, as below: most sessions start, and end, without it.
-            from lockstep.session.following import Following
-
-            recorded = session.tape.request(effects[cursor]).get("request")
-            laid = Following(session.secrets)
-            laid.lay([begin.name, recorded], [name, request])
-            followed: Any = laid.hide([name, request, key])
-            again = session.secrets.key(self.kind, followed[0], followed[2])
-            if again == begin.key:
-                laid.accept()
-                return followed[0], followed[1], again
-        return hidden  # type: ignore[no-any-return]
+        expected = effects[cursor] if cursor < len(effects) else None
+        if expected is not None and expected.begin.key != hidden[2]:
+            return as_recorded(self.session, self.kind, expected, name, request, key) or hidden
+        return hidden
 
     @property
     def given(self) -> bool:
@@ -231,3 +220,23 @@ class ServedCall:
             self.session.gate.wait(slot, perform)
         except Stopped:
             self.session.raise_latched()
+
+
+def as_recorded(
+    session: Any, kind: str, expected: Recorded, name: str, request: Value, key: Value
+) -> tuple[str, Value, bytes] | None:
+    """A call with its secrets hidden as the recorded one's, and the match key that it then has; None where they differ
+    in more than the values of their secrets."""
+    if expected.begin.kind is not Kind.BEGIN:
+        return None
+    # Here, since most sessions start, and end, without it.
+    from lockstep.session.following import Following
+
+    laid = Following(session.secrets)
+    laid.lay([expected.begin.name, session.tape.request(expected).get("request")], [name, request])
+    followed: Any = laid.hide([name, request, key])
+    again = session.secrets.key(kind, followed[0], followed[2])
+    if again != expected.begin.key:
+        return None
+    laid.accept()
+    return followed[0], followed[1], again

@@ -114,9 +114,16 @@ class Tape:
         body: Callable[[int], Value],
         field: Callable[[int, str], Value] | None = None,
         upto: int | None = None,
+        *,
+        numbered: Callable[[int | Recorded], int] | None = None,
+        ordered: bool = True,
     ) -> None:
-        """`upto`: position after which nothing has a place in the order: what a fork serves beyond its cut."""
+        """`upto`: position after which nothing has a place in the order: what a fork serves beyond its cut.
+        `numbered`: the step of an effect, or of a position, where steps are not closed by effects. Not `ordered`:
+        nothing has a place, since nobody holds up what comes early."""
         self.body = body
+        self.numbered = numbered
+        self._ordered = ordered
         self._field = field
         self._upto = upto
         self.lanes: dict[str, LaneTape] = {}
@@ -178,7 +185,8 @@ class Tape:
         kind = event.kind
         if kind is Kind.BEGIN:
             nested = event.of != 0
-            recorded = Recorded(seq, event, None if nested else self._slot(seq, event, ordered))
+            slot = None if nested or not self._ordered else self._slot(seq, event, ordered)
+            recorded = Recorded(seq, event, slot)
             self._effects[event.pos] = recorded
             if not nested:
                 self.lane(event.lane).effects.append(recorded)

@@ -8,21 +8,25 @@ known the vault is looked into again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from typing import Any
 
 from lockstep.log import untapped
 from lockstep.log.names import Rules
-from lockstep.log.vault import Vault
+from lockstep.log.vault import Vault, is_id
+from lockstep.session import rules
 from lockstep.session.secrets import Secrets
 
 
 class Kept(Secrets):
     """Hides, and reveals exactly. Usable from any thread, and by a forked child after `forked_child`."""
 
-    def __init__(self, rules: Rules, vault: Vault | None, environ: Mapping[str, str]) -> None:
-        super().__init__(rules=rules, vault=vault, process=untapped.urandom(8).hex())
+    def __init__(self, names: Rules, vault: Vault | None, environ: Mapping[str, str]) -> None:
+        """`names`: whose values are secrets, and whose are none."""
+        super().__init__(rules=names, vault=vault, process=untapped.urandom(8).hex())
         self._look()
-        own = Secrets(rules=rules)
+        own = Secrets(rules=names)
         own.know_environment(environ)
         for name in own.names():
             value = own.value(name)
@@ -76,3 +80,15 @@ class Kept(Secrets):
         if name not in self._values:
             self._look()
         return super()._value(name)
+
+
+def recalled(store: str, told: Any) -> tuple[Secrets, str]:
+    """The secrets of a native run for its replay, and what is wrong with its vault, "" if nothing. The program gets
+    what was recorded, since nothing of it leaves; a value that the environment has now counts as the recorded one."""
+    meta: dict[str, Any] = told if isinstance(told, dict) else {}
+    secrets = Secrets(rules=rules.names(meta.get("rules")), replay=True)
+    vault = meta.get("vault")
+    values, wrong = Vault(store, str(vault)).read() if is_id(vault) else ({}, "")
+    secrets.know(values)
+    secrets.know_environment(os.environ)
+    return secrets, wrong

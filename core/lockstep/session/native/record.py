@@ -1,0 +1,156 @@
+"""What is recorded of a native run, as those who replay and fork it ask for it: turns, steps and calls.
+
+record = Record(store.run("langgraph/t-91"))
+for turn in record.turns: turn.number, turn.entry, record.request(turn), record.seed(turn), record.result(turn)
+record.steps                              the checkpoints, by position
+record.tape(turn.pos, turn.stop)          the calls that were begun in that stretch
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from lockstep.log.model import Event, Kind, Value
+from lockstep.log.store import RunReader
+from lockstep.session.native.journal import TURN
+from lockstep.session.tape import Recorded, Tape
+
+
+class RecordedTurn(msgspec.Struct, frozen=True):
+    """One native invocation.
+
+    number  from 1
+    pos     of its BEGIN, `seq` that event's number
+    stop    position of the first event that belongs to another turn; sys.maxsize of the last one
+    entry   the method: invoke, stream, ainvoke, …
+    end     its END event without body, `end_seq` its number; None where it has none: it goes on, or was cut off
+    """
+
+    number: int
+    pos: int
+    seq: int
+    stop: int
+    entry: str
+    end: Event | None
+    end_seq: int
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it has no end: what follows its last event is not known."""
+        return self.end is None
+
+
+class Record:
+    """One branch of a native run, read. Reads the heads of its events once, and bodies when they are asked for.
+
+    upto  position after which it knows of nothing: that of the branch's last event, if not told
+    """
+
+    def __init__(self, reader: RunReader, upto: int = sys.maxsize) -> None:
+        self.reader = reader
+        self.upto = upto
+
+    @cached_property
+    def heads(self) -> list[tuple[int, Event]]:
+        """All events with their numbers (seq), in the order of positions."""
+        found = [(seq, event) for seq, event in self.reader.heads(self.reader.main) if event.pos <= self.upto]
+        found.sort(key=lambda item: item[1].pos)
+        return found
+
+    @cached_property
+    def turns(self) -> tuple[RecordedTurn, ...]:
+        """The turns that began in this branch, or that it shares, in their order."""
+        begun = [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what == TURN]
+        ends = {event.of: (seq, event) for seq, event in self.heads if event.kind is Kind.END}
+        stops = [*(event.pos for _, event in begun[1:]), sys.maxsize]
+        return tuple(
+            RecordedTurn(number, event.pos, seq, stop, event.name, *_end(ends.get(event.pos)))
+            for number, ((seq, event), stop) in enumerate(zip(begun, stops, strict=True), 1)
+        )
+
+    @cached_property
+    def steps(self) -> tuple[tuple[int, Event], ...]:
+        """The STEP events with their numbers (seq); the first is step 0."""
+        return tuple((seq, event) for seq, event in self.heads if event.kind is Kind.STEP)
+
+    def request(self, turn: RecordedTurn) -> Value:
+        """What the turn was begun with, as `Journal.begin_turn` had it, but for its secrets, which are hidden."""
+        return self._of(turn).get("request")
+
+    def seed(self, turn: RecordedTurn) -> bytes:
+        found = self._of(turn).get("seed")
+        return found if isinstance(found, bytes) else b""
+
+    def result(self, turn: RecordedTurn) -> Value:
+        """What it returned, or its encoded exception; None where it has no end."""
+        return self.body(turn.end_seq) if turn.end is not None else None
+
+    def body(self, seq: int) -> Value:
+        return self.reader.body(self.reader.main, seq)
+
+    def field(self, seq: int, name: str) -> Value:
+        return self.reader.field(self.reader.main, seq, name)
+
+    def tape(self, first: int = 0, stop: int = sys.maxsize) -> Tape:
+        """The calls that were begun at positions [first, stop), with all that came of them wherever that lies."""
+        begun: set[int] = set()
+        found = []
+        for seq, event in self.heads:
+            if event.kind is Kind.BEGIN:
+                if first <= event.pos < stop and event.what != TURN:
+                    begun.add(event.pos)
+                    found.append((seq, event))
+            elif event.of in begun and event.kind in (Kind.PART, Kind.END):
+                found.append((seq, event))
+        return self.indexed(found)
+
+    def indexed(self, heads: list[tuple[int, Event]]) -> Tape:
+        """A tape of these events."""
+        return Tape(heads, self.body, self.field, numbered=self.step_of, ordered=False)
+
+    def step_of(self, at: int | Recorded) -> int:
+        """The number of the step to which an effect belongs: the next one of its lane's checkpoints after it was over.
+        Of a position, that of the next step."""
+        if isinstance(at, Recorded):
+            pos = at.pieces[-1][1].pos if at.ended else at.begin.pos
+            own = self._closed.get(at.begin.lane.rpartition("/")[0], [])
+            found = bisect_left(own, pos)
+            if found < len(own):
+                pos = own[found]
+        else:
+            pos = at
+        return bisect_left(self._positions, pos)
+
+    def position(self, step: int) -> int:
+        """The position at which step `step` was closed."""
+        return self._positions[step]
+
+    def last_step(self, pos: int) -> int:
+        """The number of the last step that was closed up to a position, -1 for none."""
+        return bisect_right(self._positions, pos) - 1
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        return [event.pos for _, event in self.steps]
+
+    @cached_property
+    def _closed(self) -> Mapping[str, list[int]]:
+        """Positions of the steps of each lane of checkpoints."""
+        found: dict[str, list[int]] = {}
+        for _, event in self.steps:
+            found.setdefault(event.lane, []).append(event.pos)
+        return found
+
+    def _of(self, turn: RecordedTurn) -> dict[str, Any]:
+        found = self.body(turn.seq)
+        return found if isinstance(found, dict) else {}
+
+
+def _end(found: tuple[int, Event] | None) -> tuple[Event | None, int]:
+    return (found[1], found[0]) if found is not None else (None, -1)
