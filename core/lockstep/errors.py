@@ -58,6 +58,7 @@ class Code(enum.StrEnum):
     BAD_ADAPTER = "LS407"  # a registered adapter is not one
     NO_ADAPTER = "LS408"
     CONFLICT = "LS409"  # two turns at once on one thread
+    UNFIT_FRAMEWORK = "LS410"  # the installed version of a framework lacks what its adapter needs
 
 
 class LockstepError(Exception):
@@ -90,7 +91,7 @@ class TargetError(LockstepError):
 
 
 class AdapterError(LockstepError):
-    """An adapter is none, or there is none of that name: LS407, LS408."""
+    """An adapter is none, or there is none of that name, or it does not fit its framework: LS407, LS408, LS410."""
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -13,10 +13,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextvars import ContextVar, Token
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
 
 from lockstep.log.model import Status, Value
 from lockstep.session import current as sessions
@@ -25,6 +27,7 @@ from lockstep_langgraph import asked
 if TYPE_CHECKING:
     from lockstep.session.call import Call
 
+_time_ns = time.time_ns
 _urandom = os.urandom  # before the taps: a native run's seed is nothing that a session should record
 
 
@@ -39,8 +42,12 @@ class Calls(Protocol):
 class Ids(Protocol):
     """Where the ids come from that LangGraph draws in a turn."""
 
-    def draw(self, lane: str) -> str:
-        """The next id in this lane, as `uuid4` has them."""
+    def uuid(self, lane: str, version: int) -> UUID:
+        """The next id in this lane, as `uuid4` or `uuid7` have them."""
+        ...
+
+    def checkpoint(self, lane: str) -> str | None:
+        """The id of the next checkpoint in this lane of checkpoints; None where LangGraph draws its own."""
         ...
 
 
@@ -201,11 +208,16 @@ def _begin(graph: Any, input: Any, config: Any, options: dict[str, Any], entry: 
             return None
         entry = asked.entry(entry, caller, effective)
         request = asked.request(keeper.codec, input, effective, options)
-        return Turn(keeper, thread, entry, request, _urandom(16))
+        return Turn(keeper, thread, entry, request, _seed())
     except Exception as error:
         if keeper is not None:
             keeper.fault("begin of a turn", error)
         return None  # an input that langgraph itself refuses is told by langgraph
+
+
+def _seed() -> bytes:
+    """The time in ms, in 6 bytes as ids of version 7 begin, and 10 random ones."""
+    return (_time_ns() // 1_000_000).to_bytes(6, "big") + _urandom(10)
 
 
 def _kept(graph: Any, config: Any) -> tuple[Keeper | None, str, Mapping[str, Any]]:

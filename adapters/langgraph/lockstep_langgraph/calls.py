@@ -1,0 +1,167 @@
+"""The calls of a graph: who answers one, and whose code makes it.
+
+With a session on, it does. Else the turn does that the running code is part of, each call in the lane of its task. In
+neither, a call goes straight through.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from typing import Any
+
+from langchain_core.runnables.config import var_child_runnable_config
+
+from lockstep.errors import Code, LockstepError
+from lockstep.log.model import Status, Value
+from lockstep.session import current as sessions
+from lockstep.session import exceptions, snapshot
+from lockstep.session.call import Call, Piece
+from lockstep_langgraph import lanes, turns
+
+_NO_CONFIG: dict[str, Any] = {}
+
+# The call whose own code is running: what that calls in turn is its child.
+_within: ContextVar[Call | None] = ContextVar("lockstep_langgraph_call", default=None)
+
+
+def on() -> bool:
+    """Whether anybody answers calls here."""
+    return sessions.session is not None or turns.running() is not None
+
+
+def lane() -> str:
+    """The lane of the running code."""
+    return lanes.of_config(var_child_runnable_config.get() or _NO_CONFIG)
+
+
+def opened(kind: str) -> Call | None:
+    """Begins a call of the running code; None where nobody answers it. Raises Divergence and the like."""
+    session = sessions.session
+    if session is not None:
+        call: Call = session.open(kind)
+        return call
+    turn = turns.running()
+    if turn is None:
+        return None
+    try:
+        answers = turn.calls
+        return answers.call(lane(), kind, _within.get()) if answers is not None else None
+    except Exception as error:
+        turn.keeper.fault(f"a {kind} call", error)
+        return None
+
+
+class Running:
+    """What runs in this block belongs to the call. Can be entered again and again."""
+
+    __slots__ = ("_call", "_inside", "_token")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._inside: Any = None
+        self._token: Token[Call | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _within.set(self._call)
+        self._inside = self._call.inside()
+        self._inside.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._inside.__exit__(*error)
+        if self._token is not None:
+            _left(self._token)
+
+
+class Program:
+    """The reverse: what runs in this block is the program's own, called back by what a call runs."""
+
+    __slots__ = ("_call", "_program", "_token")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._program: Any = None
+        self._token: Token[Call | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _within.set(None)
+        self._program = self._call.program()
+        self._program.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._program.__exit__(*error)
+        if self._token is not None:
+            _left(self._token)
+
+
+def _left(token: Token[Call | None]) -> None:
+    try:  # noqa: SIM105 - passed for each chunk of an answer
+        _within.reset(token)
+    except ValueError:
+        pass  # a coroutine that was dropped half way is closed in another context
+
+
+def failed(call: Call, error: BaseException) -> None:
+    """What a call ran has raised."""
+    if isinstance(error, GeneratorExit):
+        call.end(Status.CLOSED)  # its task was dropped while it waited
+    elif type(error).__name__ == "CancelledError" and type(error).__module__.startswith("asyncio"):
+        call.end(Status.CANCELLED, error)
+    else:
+        call.end(Status.ERROR, error)
+
+
+def revived(call: Any, piece: Piece) -> BaseException:
+    """The exception that a recorded call raised."""
+    return exceptions.revive(piece.value, call)
+
+
+def past_end(call: Any) -> None:
+    """The program reads on where the recorded one did not."""
+    call.session.diverge(Code.PAST_END, "the recorded program read no further", call=call)
+
+
+async def dropped(call: Any) -> None:
+    """The recorded task got no answer before it was dropped: neither does this one."""
+    from lockstep.session import suspend, ticks
+
+    here = ticks.here()
+    if here is not None:
+        await suspend.forever(call, here)
+
+
+def inert(value: Any, depth: int = 0) -> Value:
+    """Data of anything that a request may hold: what is no data counts by its class, and never by its address."""
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return value if type(value) in (type(None), bool, int, float, str, bytes) else _scalar(value)
+    if depth < 40:
+        if isinstance(value, (list, tuple)):
+            return [inert(item, depth + 1) for item in value]
+        if isinstance(value, dict):
+            return {str(name): inert(item, depth + 1) for name, item in value.items()}
+        if isinstance(value, type):
+            return _class(value)
+    try:
+        return snapshot.to_key(snapshot.to_value(value))
+    except LockstepError:
+        kind = type(value)
+        return {"$": "object", "$class": f"{kind.__module__}:{kind.__qualname__}"}
+
+
+def _scalar(value: Any) -> Value:
+    plain: Any
+    for plain in (int, float, str, bytes):
+        if isinstance(value, plain):
+            found: Value = plain(value)
+            return found
+    return None
+
+
+def _class(value: Any) -> Value:
+    named: dict[str, Value] = {"$": "class", "$class": f"{value.__module__}:{value.__qualname__}"}
+    schema = getattr(value, "model_json_schema", None)
+    if schema is not None:
+        try:
+            named["schema"] = inert(schema())
+        except Exception:
+            return named  # it has no schema: an argument of a type that JSON has no word for
+    return named

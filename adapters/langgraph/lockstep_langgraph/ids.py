@@ -1,0 +1,116 @@
+"""The ids that LangChain and LangGraph draw in a turn: those of messages, and of runs, after which messages are called.
+
+They come from the turn's seed, so a replay of the turn has the same: what is drawn in a lane depends on nothing but the
+lane and how many were drawn in it before. They look like what the frameworks draw themselves, version and all.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+from lockstep_langgraph import calls, turns
+
+# Whose ids are drawn, and for which lane, where the running code is in neither by itself.
+_drawing: ContextVar[tuple[Any, str] | None] = ContextVar("lockstep_langgraph_drawing", default=None)
+
+
+class Drawn:
+    """Where the ids of one turn come from.
+
+    seed   of the turn, see `turns`: it begins with the time, and so does an id of version 7
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        self.seed = seed
+        self._drawn: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def uuid(self, lane: str, version: int) -> UUID:
+        """The next id in this lane."""
+        with self._lock:
+            number = self._drawn.get(lane, 0)
+            self._drawn[lane] = number + 1
+        digest = hashlib.blake2b(f"{lane}\0{number}".encode(), key=self.seed, digest_size=16).digest()
+        if version == 7:
+            digest = self.seed[:6] + digest[6:]
+        bits = int.from_bytes(digest, "big")
+        bits = bits & ~(0xF << 76) & ~(0x3 << 62) | version << 76 | 0x2 << 62
+        return UUID(int=bits)
+
+    def draw(self, lane: str) -> str:
+        """The next id in this lane, as `uuid4` has them."""
+        return str(self.uuid(lane, 4))
+
+    def checkpoint(self, lane: str) -> str | None:
+        """The id of the next checkpoint in this lane of checkpoints; None where LangGraph draws its own."""
+        return None
+
+
+def of_turn(turn: Any) -> Any:
+    """Those of a turn; see `turns.Ids`."""
+    if turn.ids is None:
+        turn.ids = Drawn(turn.seed)
+    return turn.ids
+
+
+@contextmanager
+def drawn_for(turn: Any, lane: str) -> Iterator[None]:
+    """What is drawn in this block is drawn for that lane of this turn."""
+    token = _drawing.set((turn, lane))
+    try:
+        yield
+    finally:
+        _drawing.reset(token)
+
+
+def _whose() -> tuple[Any, str] | None:
+    found = _drawing.get()
+    if found is not None:
+        return found
+    turn = turns.running()
+    return (turn, calls.lane()) if turn is not None else None
+
+
+def drawing(plain: Callable[..., UUID], version: int) -> Callable[..., UUID]:
+    """Wraps a function that draws an id, as one module knows it."""
+
+    @functools.wraps(plain)
+    def draw(*args: Any, **kwargs: Any) -> UUID:
+        whose = _whose() if not (args or kwargs) else None
+        if whose is None:
+            return plain(*args, **kwargs)
+        turn, lane = whose
+        found: UUID = of_turn(turn).uuid(lane, version)
+        return found
+
+    return draw
+
+
+def drawing_checkpoints(plain: Callable[..., UUID]) -> Callable[..., UUID]:
+    """Wraps what draws the ids of checkpoints: those of a replay are the recorded ones."""
+
+    @functools.wraps(plain)
+    def draw(*args: Any, **kwargs: Any) -> UUID:
+        found = _drawing.get()
+        given = of_turn(found[0]).checkpoint(found[1]) if found is not None else None
+        return UUID(given) if given is not None else plain(*args, **kwargs)
+
+    return draw
+
+
+class Uuids:
+    """Stands for the module `uuid` in another module that draws by `uuid.uuid4`."""
+
+    def __init__(self, plain: Any) -> None:
+        self._plain = plain
+        self.uuid4 = drawing(lambda: plain.uuid4(), 4)  # noqa: PLW0108 - as it is when it is drawn: a session may tap it
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)

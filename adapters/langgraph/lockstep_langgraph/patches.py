@@ -1,0 +1,191 @@
+"""What of LangChain and LangGraph is replaced so that calls are seen: each place, in one table.
+
+All of it is done once, undone when the last who wanted it goes, and does nothing where no turn and no session is on.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from lockstep.errors import AdapterError, Code
+from lockstep.taps.patches import Patches
+from lockstep_langgraph import ids, lanes, turns
+from lockstep_langgraph.adapter import adapter
+
+
+class Seam(msgspec.Struct, frozen=True):
+    """A place that is replaced.
+
+    module, path  where it stands, as in `langgraph.pregel._loop`, `PregelLoop.tick`
+    takes         parameters that it must have
+    optional      whether a version may lack it: then there is nothing to see
+    """
+
+    module: str
+    path: str
+    wrap: Callable[[Any], Any]
+    takes: tuple[str, ...] = ()
+    optional: bool = False
+
+
+def _seams() -> tuple[Seam, ...]:
+    from lockstep_langgraph import models, tools
+
+    chat = "langchain_core.language_models.chat_models"
+    tool = "langchain_core.tools.base"
+    loop = "langgraph.pregel._loop"
+    return (
+        Seam(chat, "BaseChatModel._generate_with_cache", models.generating, ("messages", "stop", "run_manager")),
+        Seam(chat, "BaseChatModel._agenerate_with_cache", models.agenerating, ("messages", "stop", "run_manager")),
+        Seam(chat, "BaseChatModel.stream", models.streaming, ("input", "config")),
+        Seam(chat, "BaseChatModel.astream", models.astreaming, ("input", "config")),
+        Seam(chat, "BaseChatModel._chat_model_stream_v3", models.streaming_events, ("input", "config"), optional=True),
+        Seam(chat, "BaseChatModel._achat_model_stream_v3", models.streaming_events, ("input", "config"), optional=True),
+        Seam(tool, "BaseTool.run", tools.running, ("tool_input",)),
+        Seam(tool, "BaseTool.arun", tools.arunning, ("tool_input",)),
+        Seam(loop, "PregelLoop.tick", _ticking),
+        Seam(loop, "PregelLoop.accept_push", _accepting, ("task", "write_idx")),
+        Seam(loop, "PregelLoop.put_writes", _putting_writes, ("task_id", "writes")),
+        Seam(loop, "PregelLoop._put_checkpoint", _putting_checkpoint),
+        Seam("langgraph.graph.message", "uuid", ids.Uuids),
+        Seam("langgraph.pregel._messages", "uuid4", functools.partial(ids.drawing, version=4), optional=True),
+        Seam("langgraph.pregel._checkpoint", "uuid6", ids.drawing_checkpoints),
+        Seam("langchain_core.callbacks.manager", "uuid7", functools.partial(ids.drawing, version=7), optional=True),
+        Seam("lockstep_langgraph.models", "uuid7", functools.partial(ids.drawing, version=7)),
+    )
+
+
+def _namespace(loop: Any) -> str:
+    return "|".join(loop.checkpoint_ns)
+
+
+def _ticking(plain: Any) -> Any:
+    """Before the tasks of a step run, it is said which they are."""
+
+    @functools.wraps(plain)
+    def tick(self: Any) -> bool:
+        if (turn := turns.running()) is not None:
+            self._lockstep_turn = turn
+        try:
+            more: bool = plain(self)
+        finally:
+            for task in getattr(self, "tasks", {}).values():
+                lanes.remember(task.id, task.name, task.path)
+        return more
+
+    return tick
+
+
+def _accepting(plain: Any) -> Any:
+    """The same of one that a running task has called."""
+
+    @functools.wraps(plain)
+    def accept_push(self: Any, task: Any, write_idx: Any, call: Any = None) -> Any:
+        pushed = plain(self, task, write_idx, call)
+        if pushed is not None:
+            lanes.remember(pushed.id, pushed.name, pushed.path, task.id if call is not None else "")
+        return pushed
+
+    return accept_push
+
+
+def _putting_writes(plain: Any) -> Any:
+    """Where a task has written, messages get their ids: on whichever thread comes to say so, which need not have the
+    context of any turn."""
+
+    @functools.wraps(plain)
+    def put_writes(self: Any, task_id: str, writes: Any, *args: Any, **kwargs: Any) -> Any:
+        turn = getattr(self, "_lockstep_turn", None)
+        if turn is None:
+            return plain(self, task_id, writes, *args, **kwargs)
+        with ids.drawn_for(turn, f"{lanes.of_task(_namespace(self), task_id)} writes"):
+            return plain(self, task_id, writes, *args, **kwargs)
+
+    return put_writes
+
+
+def _putting_checkpoint(plain: Any) -> Any:
+    """Where a checkpoint gets its id."""
+
+    @functools.wraps(plain)
+    def _put_checkpoint(self: Any, *args: Any, **kwargs: Any) -> Any:
+        turn = turns.running() or getattr(self, "_lockstep_turn", None)
+        if turn is None:
+            return plain(self, *args, **kwargs)
+        with ids.drawn_for(turn, lanes.of_namespace(_namespace(self))):
+            return plain(self, *args, **kwargs)
+
+    return _put_checkpoint
+
+
+_patches = Patches()
+_installed = 0
+_lock = threading.Lock()
+
+
+def install() -> None:
+    """Replaces what there is to replace; as often as it is called, `uninstall` has to be to undo it.
+
+    Raises AdapterError LS410 where the installed versions have no such places.
+    """
+    global _installed
+    with _lock:
+        _installed += 1
+        if _installed == 1:
+            try:
+                for owner, name, seam in _found():
+                    _patches.set(owner, name, seam.wrap(getattr(owner, name)))
+            except BaseException:
+                _installed = 0
+                _patches.undo()
+                raise
+
+
+def uninstall() -> None:
+    """Undoes it."""
+    global _installed
+    with _lock:
+        _installed = max(0, _installed - 1)
+        if _installed == 0:
+            _patches.undo()
+
+
+def _found() -> list[tuple[Any, str, Seam]]:
+    """The places with who holds them. Raises AdapterError LS410."""
+    found: list[tuple[Any, str, Seam]] = []
+    for seam in _seams():
+        *owners, name = seam.path.split(".")
+        try:
+            owner: Any = import_module(seam.module)
+            for each in owners:
+                owner = getattr(owner, each)
+            plain = getattr(owner, name)
+        except (ImportError, AttributeError):
+            if seam.optional:
+                continue
+            raise _unfit(f"{seam.module} has no {seam.path}") from None
+        if seam.takes:
+            lacking = set(seam.takes) - inspect.signature(plain).parameters.keys()
+            if lacking:
+                raise _unfit(f"{seam.module}.{seam.path} does not take {', '.join(sorted(lacking))}")
+        found.append((owner, name, seam))
+    return found
+
+
+def _unfit(what: str) -> AdapterError:
+    from importlib import metadata
+
+    have = ", ".join(f"{name} {metadata.version(name)}" for name in ("langgraph", "langchain-core"))
+    tested = adapter.tested
+    return AdapterError(
+        Code.UNFIT_FRAMEWORK,
+        f"{what} in this environment ({have}), so calls of a graph cannot be recorded. Lockstep is tested with"
+        f" langgraph {tested.oldest} to {tested.newest}: install one of these, or a newer Lockstep",
+    )
