@@ -18,7 +18,7 @@ import msgspec
 
 from lockstep.errors import LockstepError
 from lockstep.session import shapes
-from lockstep_langgraph import declared
+from lockstep_langgraph import declared, losses
 
 type Name = tuple[str, str]  # module and class, as langgraph's own lists have them: without the class it is nested in
 
@@ -86,8 +86,10 @@ class Allowed(msgspec.Struct, frozen=True):
         """Whether instances of the class come back as themselves."""
         return any(self._lists(base) for base in cls.__mro__)
 
-    def find(self, name: str) -> type | str:
+    def find(self, name: object) -> type | str:
         """The class of that name (`module:qualified.name`), or why a value of it stays inert."""
+        if not isinstance(name, str):
+            return "its class has no name"
         given = self.classes.get(name)
         if given is not None:
             return given
@@ -104,7 +106,7 @@ class Allowed(msgspec.Struct, frozen=True):
         cls = loaded(name)
         if cls is not None and self.holds(cls):
             return cls
-        return f"its class is not allowed: declare it in the graph's state, or say types=[{path}] to the checkpointer"
+        return losses.NOT_ALLOWED
 
     def is_factory(self, cls: type) -> bool:
         """Whether a defaultdict may make one: a missing key calls it."""
@@ -118,8 +120,10 @@ class Allowed(msgspec.Struct, frozen=True):
         return _is_own(name) or declared.types().get(name) is cls
 
 
-def loaded(name: str) -> type | None:
+def loaded(name: object) -> type | None:
     """The class that lies there in the modules that are loaded, if one does."""
+    if not isinstance(name, str):
+        return None
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):

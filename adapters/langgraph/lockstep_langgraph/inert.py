@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.log.model import Value
+from lockstep_langgraph import losses
 
 # Parts of a form that are its content, by the name under which a program finds them in the inert value.
 _CONTENT = {"$items": "items", "$pairs": "pairs", "$value": "value", "$name": "name", "$fields": "fields"}
@@ -22,7 +23,7 @@ class Inert(dict[str, Any]):
     def __init__(self, form: dict[str, Value], fields: dict[str, Any], why: str) -> None:
         super().__init__(fields)
         self._form = form
-        self.type = str(form.get("$class", form.get("$")))
+        self.type = losses.shown(form.get("$class", form.get("$")))
         self.why = why
 
     # Inert values may stand in sets; equal ones have equal fields, which may have no hash.
@@ -91,4 +92,4 @@ def form_of(value: Inert | InertError) -> dict[str, Value]:
 
 def _class_of(form: dict[str, Value]) -> str:
     error = form.get("$value")
-    return f"{error.get('module')!s}:{error.get('name')!s}" if isinstance(error, dict) else "?"
+    return losses.shown(f"{error.get('module')!s}:{error.get('name')!s}") if isinstance(error, dict) else "?"

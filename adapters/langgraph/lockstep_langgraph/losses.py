@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
-NOT_ALLOWED = "not allowed"
+NOT_ALLOWED = "its class is not allowed"
 _NUMBERS = re.compile(r"\[\d+\]")
+_LONG = 200  # characters of a class's name
+_TEXT = 10_000  # of what an exception says
 _MOST = 1000  # distinct ones that a process remembers, and tells
 
 
@@ -24,10 +26,10 @@ class Loss(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """One line, with what to do."""
         where = self.path or "the state"
-        if self.why is NOT_ALLOWED:
+        if self.why == NOT_ALLOWED:
             name = self.what.rpartition(":")[2].rpartition(".")[2]
             return (
-                f"{where} holds a {self.what}, which will come back as its data: declare it in the graph's state, "
+                f"{where} holds a {self.what}, which comes back as its data: declare it in the graph's state, "
                 f"or say LockstepCheckpointer(types=[{name}])"
             )
         return f"{where} holds a {self.what}, which does not come back as itself: {self.why}"
@@ -55,12 +57,19 @@ class Reports:
             logging.getLogger("lockstep").warning("%s", loss.text())
 
 
+def shown(name: object) -> str:
+    """A class's name as a record has it, which may be anything."""
+    text = name if isinstance(name, str) else f"<{type(name).__name__}>"
+    return text if text.isprintable() and len(text) <= _LONG else ascii(text[:_LONG])
+
+
 def text_of(error: Any) -> str:
     """What an encoded exception says, with its class."""
     if not isinstance(error, dict):
         return "a damaged exception"
-    said = [str(item) for item in error.get("args", ()) if isinstance(item, str | int | float)]
-    return f"{error.get('module')}.{error.get('name')}: {', '.join(said)}"[:10_000]
+    args = error.get("args")
+    said = [str(item) for item in args if isinstance(item, str | int | float)] if isinstance(args, list) else []
+    return f"{shown(error.get('module'))}.{shown(error.get('name'))}: {', '.join(said)[:_TEXT]}"
 
 
 def is_secret(cls: type) -> bool:

@@ -9,14 +9,18 @@ from typing import Any
 
 from lockstep.errors import Code, LockstepError
 from lockstep.log.canonical import LEAVES
+from lockstep.log.model import Value
 from lockstep.session import builtin_values, shapes, snapshot
 from lockstep.session.snapshot import TAG, At
-from lockstep_langgraph import allowed, inert, losses, messages
+from lockstep_langgraph import allowed, inert, losses, messages, typed
 from lockstep_langgraph.inert import Inert, InertError
 
 _DEPTH = 220  # what a log holds is at most 200 deep
 _CONSTANTS = {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
 _SECRETS = frozenset(("pydantic.types:SecretStr", "pydantic.types:SecretBytes"))
+
+# What says that the whole cannot be read: no part of it may be made up.
+_LOUD = frozenset({Code.DAMAGED, Code.UNSTORABLE, Code.NO_KEY})
 
 
 class _Unmade(Exception):
@@ -26,9 +30,9 @@ class _Unmade(Exception):
 class Maker:
     """Makes objects of one value."""
 
-    def __init__(self, listed: allowed.Allowed, serde: Any, path: str) -> None:
+    def __init__(self, listed: allowed.Allowed, serde: typed.Typed | None, path: str) -> None:
         self._allowed = listed
-        self._serde = serde
+        self._typed_by = serde
         self._path = path
         self.lost: list[tuple[At, str, str]] = []
 
@@ -36,27 +40,27 @@ class Maker:
         kind = type(value)
         if kind is list:
             if depth > _DEPTH:
-                raise LockstepError(Code.DAMAGED, f"a stored value nests too deep, at {self._path}{snapshot.path(at)}")
+                raise self._too_deep(at)
             return [
                 item if type(item) in LEAVES else self.value(item, (at, f"[{number}]"), depth + 1)
                 for number, item in enumerate(value)
             ]
         if kind is not dict:
             return value
-        tag = value.get(TAG)
-        if tag is None:
+        if TAG not in value:
             if depth > _DEPTH:
-                raise LockstepError(Code.DAMAGED, f"a stored value nests too deep, at {self._path}{snapshot.path(at)}")
+                raise self._too_deep(at)
             return {
                 name: item if type(item) in LEAVES else self.value(item, (at, snapshot.step(name)), depth + 1)
                 for name, item in value.items()
             }
+        tag = value[TAG]
         if tag == messages.TAG:
             try:
                 return messages.load(value, lambda item, name: self.value(item, (at, f".{name}"), depth + 1))
             except (KeyError, TypeError, ValueError) as problem:
                 return self._inert(value, at, depth, f"it is damaged: {problem!r}")
-        return self._tagged(str(tag), value, at, depth)
+        return self._tagged(tag if isinstance(tag, str) else "", value, at, depth)
 
     def _tagged(self, tag: str, form: dict[str, Any], at: At, depth: int) -> Any:
         try:
@@ -70,7 +74,7 @@ class Maker:
         except _Unmade as why:
             return self._inert(form, at, depth, str(why))
         except LockstepError as problem:
-            if problem.code is Code.DAMAGED:
+            if problem.code in _LOUD:
                 raise
             return self._inert(form, at, depth, problem.message)
         except RecursionError:
@@ -80,14 +84,18 @@ class Maker:
             return self._inert(form, at, depth, f"it can't be made: {problem!r}")
         return self._inert(form, at, depth, "this version does not know it")
 
+    def _too_deep(self, at: At) -> LockstepError:
+        where = f"{self._path}{snapshot.path(at)}"
+        return LockstepError(Code.DAMAGED, f"a stored value nests too deep, at {where[:100]}…")
+
     def _inert(self, form: dict[str, Any], at: At, depth: int, why: str) -> Any:
-        self.lost.append((at, str(form.get("$class", form.get(TAG))), why))
+        self.lost.append((at, losses.shown(form.get("$class", form.get(TAG))), why))
         if form.get(TAG) == "exception":
             return InertError(form, losses.text_of(form.get("$value")), why)
         return Inert(form, self.value(inert.content(form), at, depth), why)
 
     def _class(self, form: dict[str, Any]) -> type:
-        found = self._allowed.find(str(form["$class"]))
+        found = self._allowed.find(form["$class"])
         if isinstance(found, str):
             raise _Unmade(found)
         return found
@@ -131,7 +139,7 @@ class Maker:
         return shape.make(cls, shapes.Parts(hidden.pop("fields", fields), hidden))
 
     def _of_class(self, form: dict[str, Any], at: At, depth: int) -> Any:
-        name = str(form["$class"])
+        name = form["$class"]
         cls = allowed.loaded(name)
         if cls is not None and self._allowed.is_factory(cls):
             return cls
@@ -201,9 +209,15 @@ class Maker:
         return made
 
     def _typed(self, form: dict[str, Any], at: At, depth: int) -> Any:
-        if self._serde is None:
+        if self._typed_by is None:
             raise _Unmade("it was stored by a serializer of the program: give the checkpointer the same serde=")
-        return self._serde.loads_typed((form["type"], form["data"]))
+        return self._typed_by.load(form, self._path + snapshot.path(at), lambda value: self._within(value, at, depth))
+
+    def _within(self, value: Value, at: At, depth: int) -> Any:
+        """What an encrypted value holds, which is not another encrypted one."""
+        inner = Maker(self._allowed, None, self._path)
+        inner.lost = self.lost
+        return inner.value(value, at, depth)
 
 
 _MAKES: dict[str, Callable[[Maker, dict[str, Any], At, int], Any]] = {

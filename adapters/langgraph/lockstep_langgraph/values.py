@@ -12,12 +12,10 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from lockstep.errors import Code, StoreError
 from lockstep.log.canonical import LEAVES
 from lockstep.log.model import Value
 from lockstep.session import snapshot
-from lockstep.session.snapshot import TAG
-from lockstep_langgraph import copies
+from lockstep_langgraph import copies, typed
 from lockstep_langgraph.allowed import Allowed
 from lockstep_langgraph.losses import Loss, Reports
 from lockstep_langgraph.making import Maker
@@ -32,8 +30,8 @@ class Codec:
     """
 
     def __init__(self, types: Iterable[Any] = (), *, serde: Any = None) -> None:
-        self.allowed = Allowed().more(types)
-        self.serde = serde
+        self.allowed = Allowed().more(types).more(typed.allowed_by(serde))
+        self.typed = typed.of(serde)
         self.reports = Reports()
 
     def with_types(self, extra: Iterable[Any]) -> Codec:
@@ -48,26 +46,16 @@ class Codec:
         What will not come back as it is gets reported once, and is added to `lost`. Raises StoreError LS207 with the
         path of what can't be stored.
         """
-        if type(obj) in LEAVES:
-            plain: Value = obj
-            return plain
-        if self.serde is not None:
-            return self._typed(obj, path)
-        taker = Taker(self.allowed, path)
-        value = taker.value(obj, None)
-        if taker.lost:
-            found = [Loss(path + snapshot.path(at), what, why) for at, what, why in taker.lost]
-            self.reports.tell(found)
-            if lost is not None:
-                lost += found
-        return value
+        if self.typed is not None:
+            return self.typed.dump(obj, path, lambda part: self._taken(part, path, lost))
+        return self._taken(obj, path, lost)
 
     def load(self, value: Value, path: str = "") -> Any:
         """The object that `dump` was given, or one equal to it. What may not or can't come back is inert, which is
         reported once."""
         if type(value) in LEAVES:
             return value
-        maker = Maker(self.allowed, self.serde, path)
+        maker = Maker(self.allowed, self.typed, path)
         made = maker.value(value, None, 0)
         if maker.lost:
             self.reports.tell([Loss(path + snapshot.path(at), what, why) for at, what, why in maker.lost])
@@ -83,10 +71,15 @@ class Codec:
         """A copy of an object that `load` made: changing one does not change the other. Runs no code of its class."""
         return copies.clone(obj)
 
-    def _typed(self, obj: Any, path: str) -> Value:
-        try:
-            kind, data = self.serde.dumps_typed(obj)
-        except Exception as problem:
-            where = path or "the value"
-            raise StoreError(Code.UNSTORABLE, f"{type(self.serde).__name__} can't store {where}: {problem}") from None
-        return {TAG: "typed", "type": kind, "data": bytes(data)}
+    def _taken(self, obj: Any, path: str, lost: list[Loss] | None) -> Value:
+        if type(obj) in LEAVES:
+            plain: Value = obj
+            return plain
+        taker = Taker(self.allowed, path)
+        value = taker.value(obj, None)
+        if taker.lost:
+            found = [Loss(path + snapshot.path(at), what, why) for at, what, why in taker.lost]
+            self.reports.tell(found)
+            if lost is not None:
+                lost += found
+        return value

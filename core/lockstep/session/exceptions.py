@@ -38,6 +38,7 @@ _TEXT = 10_000  # characters of an object's text; a longer one is not known to a
 _LATE = {"anyio": "anyio", "trio": "trio", "h2": "h2.exceptions", "hpack": "hpack.exceptions"}
 _SCALARS = (bool, int, float, str, bytes)
 _CONTAINERS = (tuple, list, dict)
+_put = object.__setattr__  # a class's own `__setattr__` is the program's code
 # Set from `args` by the group's own `__new__`, and read-only.
 _GROUP_MEMBERS = frozenset({"message", "exceptions"})
 
@@ -194,18 +195,18 @@ class _Decoder:
         else:
             error = _blank(cls)
             self._made.append(error)
-            error.args = tuple(self.value(item) for item in form["args"])
+            _put(error, "args", tuple(self.value(item) for item in form["args"]))
         for name, item in form.get("members", {}).items():
             try:
-                setattr(error, name, self.value(item))
+                _put(error, name, self.value(item))
             except (AttributeError, TypeError) as problem:
                 raise LockstepError(Code.UNSERVABLE, f"{_named(form)}.{name} cannot be put back: {problem}") from None
         for name, item in form.get("state", {}).items():
             error.__dict__[name] = self.value(item)
         cause, context = self.value(form.get("cause")), self.value(form.get("context"))
-        error.__cause__ = cause if isinstance(cause, BaseException) else None
-        error.__context__ = context if isinstance(context, BaseException) else None
-        error.__suppress_context__ = bool(form.get("suppress"))
+        _put(error, "__cause__", cause if isinstance(cause, BaseException) else None)
+        _put(error, "__context__", context if isinstance(context, BaseException) else None)
+        _put(error, "__suppress_context__", bool(form.get("suppress")))
         return error
 
     def _group(self, cls: type[BaseExceptionGroup[Any]], form: dict[str, Any], number: int) -> BaseException:
