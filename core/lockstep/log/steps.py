@@ -17,12 +17,11 @@ STEPS, CHECKPOINTS = "steps", "checkpoints"  # key and value in the meta of a na
 
 TURN = "turn"  # what the BEGIN of a native run's turn says: no effect, and it is no part of a step
 
-_FAILED = frozenset({Status.ERROR, Status.CANCELLED})
-
 
 def rest(status: str) -> RunState:
-    """As which a native run rests, by how its last turn ended."""
-    return RunState.FAILED if status in _FAILED else RunState.COMPLETE
+    """As which a native run rests, by how its last turn ended: also after one that was cancelled, or waits for a
+    human, it can be gone on with."""
+    return RunState.FAILED if status == Status.ERROR else RunState.COMPLETE
 
 
 def is_native(meta: Value) -> bool:

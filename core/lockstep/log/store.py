@@ -143,8 +143,8 @@ class Shared(Protocol):
 
         Their positions are provisional: each another negative number, which `of` of a later event of the same call may
         name; a positive `of` stays as it is. Returned are the events as stored, at the next positions of the stream,
-        whoever wrote last. A BEGIN of kind `turn` makes the run growing, its END says how it rests (`complete`, or
-        `failed` after `error` and `cancelled`): give that END to the `Shared` that the BEGIN was given to.
+        whoever wrote last. A BEGIN of kind `turn` makes the run growing, its END says how it rests (`failed` after
+        `error`, else `complete`): give that END to the `Shared` that the BEGIN was given to.
 
         A STEP, WRITES or FORK whose body cannot be stored raises StoreError LS207; of other events such a body is
         replaced, and counts as a fault. Raises StoreError: LS203 (locked too long, disk full: the caller still has the
@@ -168,7 +168,7 @@ class Shared(Protocol):
         ...
 
     def set_state(self, state: RunState) -> None:
-        """How the run rests: for what no END of a turn says. COMPLETE or FAILED."""
+        """How the run rests, where the last turn's END does not say it: REFUSED."""
         ...
 
     def close(self) -> None:

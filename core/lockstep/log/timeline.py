@@ -16,10 +16,11 @@ import msgspec
 
 from lockstep.errors import AddressError, Code
 from lockstep.log import address as addresses
-from lockstep.log import threads
-from lockstep.log.model import Event, Kind, RunState, Status, StreamInfo, Value
+from lockstep.log import native, threads
+from lockstep.log.drafts import Draft, Effect, Step, numbered
+from lockstep.log.model import Event, Kind, RunState, StreamInfo, Value
 from lockstep.log.roll import LAUNCH
-from lockstep.log.steps import CLOSING
+from lockstep.log.steps import CLOSING, is_native
 from lockstep.log.store import ROOT, RunReader, Store
 from lockstep.log.together import merged
 
@@ -29,71 +30,9 @@ __all__ = ["CHECKPOINT", "END", "INPUT", "ROOT", "STEP", "Effect", "Place", "Ste
 BEFORE_START = (Kind.LANE, Kind.READS)
 
 INPUT = "input"
-END = "end"
+END = native.END
 STEP = "step"
-CHECKPOINT = "checkpoint"
-
-
-class Effect(msgspec.Struct, frozen=True):
-    """One call to the outside, with what is nested in it.
-
-    number    from 1 in its step, or in its parent
-    begin     its BEGIN event without body, `seq` that event's number
-    parts     numbers of its PART events
-    stream    that of its process
-    end       its END event without body, None while in flight; `end_seq` its number
-    """
-
-    number: int
-    seq: int
-    begin: Event
-    parts: tuple[int, ...]
-    end_seq: int
-    end: Event | None
-    children: tuple[Effect, ...]
-    stream: int = 0
-
-    @property
-    def kind(self) -> str:
-        return self.begin.what
-
-    @property
-    def name(self) -> str:
-        return self.begin.name
-
-    @property
-    def lane(self) -> str:
-        return self.begin.lane
-
-    @property
-    def status(self) -> Status | None:
-        """How it ended; None while in flight."""
-        return Status(self.end.what) if self.end is not None else None
-
-    @property
-    def duration(self) -> int | None:
-        """Nanoseconds from asking to its end; None while in flight."""
-        return self.end.at - self.begin.at if self.end is not None else None
-
-
-class Step(msgspec.Struct, frozen=True):
-    """One step. `kind`: input, end, step (named), or that of the effect that closed it.
-
-    seq   number of the event that closed it; -1 for an end that was never recorded
-    lane  of what closed it
-    at    nanoseconds since the run began, or of a single process, since that began
-    stream  that of its process; `before`: the number of the event that closed the step before in it, -1 for none
-    """
-
-    number: int
-    kind: str
-    name: str
-    lane: str
-    seq: int
-    at: int
-    effects: tuple[Effect, ...]
-    stream: int = 0
-    before: int = -1
+CHECKPOINT = native.CHECKPOINT
 
 
 class Timeline:
@@ -110,6 +49,7 @@ class Timeline:
         self.reader = reader
         self.stream, self.native = _stream(reader, thread)
         self.streams = (self.stream,) if thread else _processes(reader, self.stream)
+        self.is_native = is_native(reader.meta)
 
     @property
     def state(self) -> RunState:
@@ -137,6 +77,9 @@ class Timeline:
             yield from merged(self.reader, self.streams, _assemble, INPUT, END)
             return
         heads = self.reader.heads(self.stream.id)
+        if self.is_native:
+            yield from native.steps(heads if seen is None else _told(heads, seen), self.stream.id)
+            return
         if self.reader.find_step(self.stream.id, 1) is None:
             # Threads that wrote at once may be stored slightly out of order.
             heads = iter(sorted(heads, key=lambda pair: pair[1].pos))
@@ -144,7 +87,7 @@ class Timeline:
 
     def step(self, number: int) -> Step:
         """One step, found by index where it can be. Raises AddressError LS206."""
-        seeks = number > 0 and len(self.streams) == 1 and self.native is None
+        seeks = number > 0 and len(self.streams) == 1 and self.native is None and not self.is_native
         if seeks and "steps" not in self.__dict__:
             found = self._seek(number)
             if found is not None:
@@ -166,6 +109,11 @@ class Timeline:
             name += f".{index}" if depth == 0 else f"/{index}"
             found = effect.children
         return effect
+
+    @cached_property
+    def turns(self) -> tuple[native.Turn, ...]:
+        """The native invocations of a native run, in order; none of another run, which is one turn itself."""
+        return native.turns(self.reader.heads(self.stream.id)) if self.is_native else ()
 
     def request(self, effect: Effect) -> Value:
         """What was asked."""
@@ -311,24 +259,6 @@ class _BegunBefore(Exception):
         self.pos = pos
 
 
-class _Draft:
-    """An effect while its events are gathered."""
-
-    __slots__ = ("begin", "children", "end", "end_seq", "parts", "seq")
-
-    def __init__(self, seq: int, begin: Event) -> None:
-        self.seq = seq
-        self.begin = begin
-        self.parts: list[int] = []
-        self.end_seq = -1
-        self.end: Event | None = None
-        self.children: list[_Draft] = []
-
-    def effect(self, number: int, stream: int) -> Effect:
-        children = tuple(child.effect(index, stream) for index, child in enumerate(self.children, 1))
-        return Effect(number, self.seq, self.begin, tuple(self.parts), self.end_seq, self.end, children, stream)
-
-
 def _told(heads: Iterable[tuple[int, Event]], seen: Callable[[int, Event], None]) -> Iterator[tuple[int, Event]]:
     for seq, event in heads:
         seen(seq, event)
@@ -340,8 +270,8 @@ def _assemble(
 ) -> Iterator[Step]:
     """Steps from events of a stream, in the order of positions. With `since` they may begin anywhere: steps are
     closed from that number on, after `closed` others. Without, they are all events of a stream."""
-    drafts: dict[int, _Draft] = {}
-    done: list[_Draft] = []
+    drafts: dict[int, Draft] = {}
+    done: list[Draft] = []
     number = closed
     opened = closed > 0
     last = (-1, 0)
@@ -354,7 +284,7 @@ def _assemble(
             yield Step(0, INPUT, "", event.lane, seq if started else -1, event.at if started else 0, (), stream)
             before = seq if started else -1
         if kind is Kind.BEGIN:
-            draft = drafts[event.pos] = _Draft(seq, event)
+            draft = drafts[event.pos] = Draft(seq, event)
             if event.of in drafts:
                 drafts[event.of].children.append(draft)
         elif kind is Kind.PART:
@@ -373,19 +303,19 @@ def _assemble(
                 done.append(ended)
                 if begin.what in CLOSING:
                     number += 1
-                    yield Step(number, begin.what, begin.name, begin.lane, seq, event.at, _numbered(done, stream),
+                    yield Step(number, begin.what, begin.name, begin.lane, seq, event.at, numbered(done, stream),
                                stream, before)  # fmt: skip
                     done, before = [], seq
         elif kind is Kind.STEP and (since is None or seq >= since):
             number += 1
-            yield Step(number, STEP, event.name, event.lane, seq, event.at, _numbered(done, stream), stream, before)
+            yield Step(number, STEP, event.name, event.lane, seq, event.at, numbered(done, stream), stream, before)
             done, before = [], seq
         elif kind is Kind.FINISH:
             last = seq, event.at
     flying = [draft for draft in drafts.values() if not draft.begin.of and draft.end is None]
     if not opened:
         yield Step(0, INPUT, "", "", -1, 0, (), stream)
-    yield Step(number + 1, END, "", "", last[0], last[1], _numbered(done + flying, stream), stream, before)
+    yield Step(number + 1, END, "", "", last[0], last[1], numbered(done + flying, stream), stream, before)
 
 
 def _checkpointed(
@@ -393,13 +323,13 @@ def _checkpointed(
 ) -> Iterator[Step]:
     """Steps that close at checkpoints only, the first of which is step 0. An effect belongs to the next checkpoint of
     its native lane, or of one that has this among its parts. `lane_of` tells that of a checkpoint or effect."""
-    drafts: dict[int, _Draft] = {}
-    done: list[tuple[str, _Draft]] = []
+    drafts: dict[int, Draft] = {}
+    done: list[tuple[str, Draft]] = []
     number, before, last = 0, -1, (-1, 0)
     for seq, event in events:
         kind = event.kind
         if kind is Kind.BEGIN:
-            draft = drafts[event.pos] = _Draft(seq, event)
+            draft = drafts[event.pos] = Draft(seq, event)
             if event.of in drafts:
                 drafts[event.of].children.append(draft)
         elif kind is Kind.PART and event.of in drafts:
@@ -413,17 +343,11 @@ def _checkpointed(
             lane = lane_of(seq, event)
             theirs = [draft for of, draft in done if of == lane or of.startswith(f"{lane}/")]
             done = [(of, draft) for of, draft in done if draft not in theirs]
-            yield Step(number, CHECKPOINT, event.name, lane, seq, event.at, _numbered(theirs, stream), stream, before)
+            yield Step(number, CHECKPOINT, event.name, lane, seq, event.at, numbered(theirs, stream), stream, before)
             number, before = number + 1, seq
         elif kind is Kind.FINISH:
             last = seq, event.at
     left = [draft for draft in drafts.values() if draft.end is None and not draft.begin.of]
     left += [draft for _, draft in done]
     if left or not number:
-        yield Step(number, END, "", "", last[0], last[1], _numbered(left, stream), stream, before)
-
-
-def _numbered(drafts: list[_Draft], stream: int) -> tuple[Effect, ...]:
-    """Lane by lane, in each in the order asked."""
-    drafts.sort(key=lambda draft: (draft.begin.lane, draft.begin.pos))
-    return tuple(draft.effect(number, stream) for number, draft in enumerate(drafts, 1))
+        yield Step(number, END, "", "", last[0], last[1], numbered(left, stream), stream, before)

@@ -48,6 +48,13 @@ class Problem(msgspec.Struct, frozen=True):
 _UNSTORABLE = encode_plain({UNSTORABLE: ""})[:-1]
 
 
+# What a native stream may be marked as, by how its last turn ended: a turn that was refused ended in an error.
+_RESTS = {
+    RunState.COMPLETE: (RunState.COMPLETE,),
+    RunState.FAILED: (RunState.FAILED, RunState.REFUSED),
+}
+
+
 class StreamCheck:
     """The check of one stream.
 
@@ -204,7 +211,7 @@ class StreamCheck:
             yield self._problem(self.events, end.events - 1, "missing: the stream was cut short")
         elif (end.events, end.steps, end.head) != (self.events, self._count.steps, self.head):
             yield self._problem(-1, -1, "the stored end (events, steps, head) is not that of the events")
-        elif self._native and end.state is not self._rest:
+        elif self._native and end.state not in _RESTS[self._rest]:
             yield self._problem(-1, -1, f"the run is marked {end.state}, but its last turn ended otherwise")
         elif not self._native and (not finished or self._said() is not end.state):
             yield self._problem(-1, -1, f"the run is marked {end.state}, but its last event does not say so")

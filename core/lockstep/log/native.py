@@ -1,0 +1,129 @@
+"""Reading a native run: its steps, which are checkpoints, what was called and written on the way to each, its turns.
+
+Each STEP closes a step, the first one step 0. A call belongs to the next step of the namespace that its task is of:
+the lane of a task is that of its checkpoints with one more part, so a checkpoint in lane `main/plan` closes over
+`main/plan/search`, and one in `main` over all that is left below. What a task wrote late, after the checkpoint that was
+made of it, is still of that. Calls and writes that no checkpoint has followed are in a closing step of kind `end`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from lockstep.log.drafts import Draft, Step, numbered
+from lockstep.log.model import Event, Kind
+from lockstep.log.steps import TURN
+
+END = "end"
+CHECKPOINT = "checkpoint"
+
+LOOP = "loop"  # the source of a checkpoint that tasks have made; others are kinds of their own: input, update, fork
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One native invocation: resume and update included, where the framework has a turn for these.
+
+    number  from 1, in the branch
+    name    the entry method
+    seq     number of its BEGIN, `end_seq` of its END (-1), without bodies
+    first   number of the first step that it made, `last` of the last one; -1 where it made none
+    """
+
+    number: int
+    name: str
+    seq: int
+    begin: Event
+    end_seq: int = -1
+    end: Event | None = None
+    first: int = -1
+    last: int = -1
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What a task wrote: the WRITES event, without its body, and its number."""
+
+    seq: int
+    event: Event
+
+
+def belongs(lane: str, checkpoints: str) -> bool:
+    """Whether a checkpoint in that lane closes over what happened in this one."""
+    return lane.startswith(f"{checkpoints}/") or (lane == checkpoints and "/" not in lane)
+
+
+def steps(heads: Iterable[tuple[int, Event]], stream: int) -> Iterator[Step]:
+    """The steps of a branch, by all events of its main stream in order."""
+    open_: dict[int, Draft] = {}  # calls that have not ended
+    done: list[Draft] = []  # outermost ones that no step has closed over
+    writes: list[Event] = []  # likewise
+    parents: set[int] = set()
+    turn = 0  # position where the last one began: what was open before it will never end
+    number = before = -1
+    for seq, event in heads:
+        kind = event.kind
+        if kind is Kind.STEP:
+            number += 1
+            parents.add(event.of)
+            lane = event.lane
+            closed = [draft for draft in done if belongs(draft.begin.lane, lane)]
+            cut = [draft for pos, draft in open_.items() if pos < turn and belongs(draft.begin.lane, lane)]
+            if closed:
+                done = [draft for draft in done if not belongs(draft.begin.lane, lane)]
+            for draft in cut:
+                del open_[draft.begin.pos]
+            writes = [written for written in writes if not belongs(written.lane, lane)]
+            effects = closed + [draft for draft in cut if not draft.begin.of]
+            title = CHECKPOINT if event.what in ("", LOOP) else event.what
+            yield Step(number, title, event.name, lane, seq, event.at, numbered(effects, stream), stream, before)
+            before = seq
+        elif kind is Kind.BEGIN:
+            if event.what == TURN:
+                turn = event.pos
+                continue
+            draft = open_[event.pos] = Draft(seq, event)
+            if event.of in open_:
+                open_[event.of].children.append(draft)
+        elif kind is Kind.PART:
+            if event.of in open_:
+                open_[event.of].parts.append(seq)
+        elif kind is Kind.END:
+            ended = open_.pop(event.of, None)
+            if ended is not None:
+                ended.end, ended.end_seq = event, seq
+                if not ended.begin.of:
+                    done.append(ended)
+        elif kind is Kind.WRITES and event.of not in parents:
+            writes.append(event)
+    done += [draft for draft in open_.values() if not draft.begin.of]
+    if done or writes or number < 0:
+        yield Step(number + 1, END, "", "", -1, 0, numbered(done, stream), stream, before)
+
+
+def turns(heads: Iterable[tuple[int, Event]]) -> tuple[Turn, ...]:
+    """The turns of a branch, by all events of its main stream in order."""
+    found: list[Turn] = []
+    open_: dict[int, int] = {}
+    number = -1
+    for seq, event in heads:
+        if event.kind is Kind.STEP:
+            number += 1
+            # Of turns that were on at once in one branch, nothing tells whose step it was.
+            at = next(reversed(open_.values()), None)
+            if at is not None:
+                turn = found[at]
+                first = number if turn.first < 0 else turn.first
+                found[at] = msgspec.structs.replace(turn, first=first, last=number)
+        elif event.kind is Kind.BEGIN and event.what == TURN:
+            open_[event.pos] = len(found)
+            found.append(Turn(len(found) + 1, event.name, seq, event))
+        elif event.kind is Kind.END and event.of in open_:
+            at = open_.pop(event.of)
+            found[at] = msgspec.structs.replace(found[at], end_seq=seq, end=event)
+    return tuple(found)
+
+
+def writes(heads: Iterable[tuple[int, Event]], of: int) -> tuple[Written, ...]:
+    """What was written on the step at a position, late writes included, by the events behind it."""
+    return tuple(Written(seq, event) for seq, event in heads if event.kind is Kind.WRITES and event.of == of)
