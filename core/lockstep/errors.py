@@ -32,6 +32,7 @@ class Code(enum.StrEnum):
     STUCK = "LS109"  # no lane made progress within the deadline
     UNSERVABLE = "LS110"  # the recorded outcome cannot be rebuilt here
     ENVIRONMENT = "LS111"  # this environment cannot take the recorded answer
+    STATE = "LS112"  # a checkpoint, or what a task wrote, holds something else than recorded
 
     NOT_A_STORE = "LS201"
     DAMAGED = "LS202"

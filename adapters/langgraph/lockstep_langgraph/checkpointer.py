@@ -56,6 +56,14 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         super().__init__(serde=serde)
         self._core = Core(_shelf(store), _codec(serde, types), on_conflict, paranoid=paranoid)
 
+    @classmethod
+    def over(cls, core: Core) -> LockstepCheckpointer:
+        """One that keeps its threads there: replays and forks."""
+        saver = cls.__new__(cls)
+        BaseCheckpointSaver.__init__(saver)
+        saver._core = core
+        return saver
+
     # Reading
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

@@ -168,10 +168,10 @@ def body_of(entry: Entry, parent: Entry | None, *, of: int) -> dict[str, Value]:
 def entry_of(ns: str, body: dict[str, Any], parent: Entry | None) -> Entry:
     """The checkpoint that a STEP says, with what it shares with its parent."""
     versions, seen, cells = (parent.versions, parent.seen, parent.cells) if parent is not None else ({}, {}, {})
-    above = parent.id if parent is not None else _long(body["parent"]) if "parent" in body else None
+    above = parent.id if parent is not None else long_id(body["parent"]) if "parent" in body else None
     return Entry(
         ns,
-        _long(body["id"]),
+        long_id(body["id"]),
         above,
         body.get("v", VERSION),
         body.get("ts"),
@@ -302,12 +302,12 @@ def _short(id: str) -> Value:
             short = bytes.fromhex(id.replace("-", ""))
         except ValueError:
             return id
-        if _long(short) == id:
+        if long_id(short) == id:
             return short
     return id
 
 
-def _long(id: bytes | str) -> str:
+def long_id(id: bytes | str) -> str:
     if isinstance(id, str):
         return id
     text = id.hex()

@@ -27,8 +27,9 @@ from lockstep_langgraph import asked
 if TYPE_CHECKING:
     from lockstep.session.call import Call
 
+# Before the taps: a native run's seed is nothing that a session should record.
+_urandom = os.urandom
 _time_ns = time.time_ns
-_urandom = os.urandom  # before the taps: a native run's seed is nothing that a session should record
 
 
 class Calls(Protocol):
@@ -82,11 +83,15 @@ class Turn:
     thread   its thread's id
     entry    invoke, stream, ainvoke, astream or astream_events
     request  {"input", "config", "options"} as data
-    seed     16 bytes that everything random of the framework is drawn from
+    seed     16 bytes that everything random of the framework is drawn from: when it began, in ms since the epoch, in
+             the first six
     base     id of the checkpoint that the turn's own graph began from: the saver sets it
     ids      where the ids of messages and checkpoints come from, of `lockstep_langgraph.ids`
     journal  the branch that it is written to, None until something is
+    replay   what has it run again (`lockstep_langgraph.loops.Replay`), None where it runs for the first time
     """
+
+    replay: Any = None
 
     def __init__(self, keeper: Keeper, thread: str, entry: str, request: Value, seed: bytes) -> None:
         self.keeper = keeper
@@ -136,6 +141,9 @@ class Turn:
 
 
 current: ContextVar[Turn | None] = ContextVar("lockstep_langgraph_turn", default=None)
+
+# The turn that the next invocation in this context is, in place of one of its own: replays and forks.
+prepared: ContextVar[Turn | None] = ContextVar("lockstep_langgraph_prepared", default=None)
 
 
 def running() -> Turn | None:
@@ -199,6 +207,10 @@ def _astream(plain: Any) -> Any:
 
 def _begin(graph: Any, input: Any, config: Any, options: dict[str, Any], entry: str, caller: Any) -> Turn | None:
     """The turn that this invocation is, None where it is none of its own."""
+    turn = prepared.get()
+    if turn is not None:
+        prepared.set(None)
+        return turn
     if sessions.session is not None or running() is not None:
         return None
     keeper: Keeper | None = None
@@ -208,16 +220,11 @@ def _begin(graph: Any, input: Any, config: Any, options: dict[str, Any], entry: 
             return None
         entry = asked.entry(entry, caller, effective)
         request = asked.request(keeper.codec, input, effective, options)
-        return Turn(keeper, thread, entry, request, _seed())
+        return Turn(keeper, thread, entry, request, seed())
     except Exception as error:
         if keeper is not None:
             keeper.fault("begin of a turn", error)
         return None  # an input that langgraph itself refuses is told by langgraph
-
-
-def _seed() -> bytes:
-    """The time in ms, in 6 bytes as ids of version 7 begin, and 10 random ones."""
-    return (_time_ns() // 1_000_000).to_bytes(6, "big") + _urandom(10)
 
 
 def _kept(graph: Any, config: Any) -> tuple[Keeper | None, str, Mapping[str, Any]]:
@@ -236,6 +243,11 @@ def _kept(graph: Any, config: Any) -> tuple[Keeper | None, str, Mapping[str, Any
     return (None if thread is None else keeper), str(thread), effective
 
 
+def seed() -> bytes:
+    """A new turn's: the time in ms, in 6 bytes as ids of version 7 begin, and 10 random ones."""
+    return (_time_ns() // 1_000_000).to_bytes(6, "big") + _urandom(10)
+
+
 def _enter(turn: Turn) -> Token[Turn | None]:
     return current.set(turn)
 
@@ -250,6 +262,7 @@ def _leave(token: Token[Turn | None]) -> None:
 def _driven(turn: Turn, source: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """What `source` gives, with the turn on while it runs and off while its caller does."""
     last: Any = None
+    count = 0
     step: Callable[..., Any] = source.__next__
     given: tuple[Any, ...] = ()
     try:
@@ -261,6 +274,7 @@ def _driven(turn: Turn, source: Generator[Any, Any, Any]) -> Generator[Any, Any,
                 break
             finally:
                 _leave(token)
+            count += 1
             try:
                 sent = yield last
             except GeneratorExit:
@@ -275,7 +289,7 @@ def _driven(turn: Turn, source: Generator[Any, Any, Any]) -> Generator[Any, Any,
             source.close()
         finally:
             _leave(token)
-            turn.end(Status.CLOSED, None)
+            turn.end(Status.CLOSED, {"read": count})
         raise
     except BaseException as error:
         turn.end(Status.ERROR, error)
@@ -287,6 +301,7 @@ async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any]) -> AsyncGenerat
     from asyncio import CancelledError
 
     last: Any = None
+    count = 0
     step: Callable[..., Any] = source.__anext__
     given: tuple[Any, ...] = ()
     try:
@@ -298,6 +313,7 @@ async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any]) -> AsyncGenerat
                 break
             finally:
                 _leave(token)
+            count += 1
             try:
                 sent = yield last
             except GeneratorExit:
@@ -312,7 +328,7 @@ async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any]) -> AsyncGenerat
             await source.aclose()
         finally:
             _leave(token)
-            turn.end(Status.CLOSED, None)
+            turn.end(Status.CLOSED, {"read": count})
         raise
     except CancelledError as error:
         turn.end(Status.CANCELLED, str(error))

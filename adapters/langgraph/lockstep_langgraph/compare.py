@@ -1,0 +1,112 @@
+"""Whether what a replay puts is what was put when it was recorded, and where the first difference is.
+
+Compared is what a checkpoint holds and what a task wrote. Versions, times and the order in which sets and maps were
+iterated say nothing of the program; ids of checkpoints, tasks and messages are the recorded ones in a replay, so that
+they are compared with the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lockstep.log.model import Status, Value
+from lockstep.session import difference, exceptions, snapshot
+from lockstep_langgraph.cells import Cell, Listed
+from lockstep_langgraph.entries import Entry
+
+ABSENT = "(absent)"
+
+type Found = tuple[str, str, str]  # the place, what was recorded there, what is there now
+
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_TOLD = ("module", "name", "args")  # of an encoded exception: the rest is where it was raised and what it held
+
+
+def states(recorded: Entry, now: Entry) -> Found | None:
+    """The first place where two checkpoints hold something else: a channel, and what is in it."""
+    for name in sorted({*recorded.cells, *now.cells}):
+        before, after = recorded.cells.get(name), now.cells.get(name)
+        if before is None or after is None:
+            told = before if after is None else after
+            shown = difference.shown(value_of(told)) if told is not None else ABSENT
+            return (name, ABSENT, shown) if before is None else (name, shown, ABSENT)
+        if before.digest == after.digest:
+            continue
+        found = values(value_of(before), value_of(after), name)
+        if found is not None:
+            return found
+    return None
+
+
+def values(recorded: Value, now: Value, path: str = "") -> Found | None:
+    """The first place where two values differ, but for the order of what has none."""
+    return difference.first(snapshot.to_key(recorded), snapshot.to_key(now), path)
+
+
+def value_of(cell: Cell) -> Value:
+    return [item.value for item in cell.items] if isinstance(cell, Listed) else cell.item.value
+
+
+def writes(recorded: Mapping[int, tuple[str, Value]], now: Mapping[int, tuple[str, Value]]) -> Found | None:
+    """The same for what a task wrote: by its number, the channel and the value."""
+    for index in sorted({*recorded, *now}):
+        before, after = recorded.get(index), now.get(index)
+        if before is None or after is None:
+            channel, value = before or after or ("", None)
+            shown = difference.shown(value)
+            return (channel, ABSENT, shown) if before is None else (channel, shown, ABSENT)
+        if before[0] != after[0]:
+            return "", before[0], after[0]
+        found = values(_raised(before), _raised(after), before[0])
+        if found is not None:
+            return found
+    return None
+
+
+def endings(status: str, recorded: Value, now: str, given: Any) -> Found | None:
+    """The same for how a turn ended. `given`: what it gave now, as data, or the exception that ended it."""
+    if status != now:
+        return "", _told(status, recorded), _told(now, given)
+    if status == Status.ERROR:
+        before, after = _brief(recorded), _brief(exceptions.encode(given))
+        return difference.first(before, after) if before != after else None
+    return values(recorded, given) if status == Status.OK else None
+
+
+def _brief(form: Value) -> Value:
+    if not isinstance(form, dict):
+        return form
+    return {name: _plain(form[name]) for name in _TOLD if name in form}
+
+
+def _plain(value: Value) -> Value:
+    """Without the addresses of objects, which are others in each process."""
+    if isinstance(value, str):
+        return _ADDRESS.sub("0x…", value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return {name: _plain(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _raised(write: tuple[str, Value]) -> Value:
+    channel, value = write
+    return _plain(value) if channel == "__error__" else value
+
+
+def _told(status: str, given: Any) -> str:
+    if status != Status.ERROR:
+        return {Status.OK: "returned", Status.CLOSED: "was left", Status.CANCELLED: "was cancelled"}.get(
+            Status(status), status
+        )
+    if isinstance(given, BaseException):
+        return f"raised {type(given).__qualname__}: {difference.cut(str(given))}"
+    name = given.get("name") if isinstance(given, dict) else ""
+    return f"raised {name}: {difference.cut(', '.join(_texts(given)))}"
+
+
+def _texts(form: Value) -> Iterator[str]:
+    args = form.get("args") if isinstance(form, dict) else None
+    for each in args if isinstance(args, list) else ():
+        yield str(each)
