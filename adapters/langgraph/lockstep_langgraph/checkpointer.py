@@ -281,9 +281,9 @@ def _config(thread: str, ns: str, id: str, branch: str | None) -> RunnableConfig
 
 
 def _shelf(store: Any) -> Any:
-    from lockstep_langgraph.shelves import MemoryShelf
+    from lockstep_langgraph.stored import StoredShelf
 
-    return MemoryShelf()
+    return StoredShelf(store)
 
 
 def _codec(serde: Any, types: Collection[Any]) -> Any:

@@ -1,27 +1,26 @@
 """What is kept of a thread: its checkpoints and the writes of their tasks, in memory and as they stand in the log.
 
-The body of a checkpoint's STEP says what differs from its parent:
+The body of a checkpoint's STEP is a record as in `lockstep.log.checkpoints`, which says what became of the channels
+since the parent (`channels`, `gone`, `whole`), with these beside:
 
     id          16 bytes of a UUID, else text
-    v, ts       as LangGraph has them
-    parent      the parent's id, where `of` names no event that has it
+    v, ts       as LangGraph has them; `v` where it is not 4
+    ns, parent  namespace and id of the parent, where `of` names no event that has them
     metadata    whole
-    versions    {channel: version} that changed, `gone` the channels that went
-    seen        {node: {channel: version}} that changed, `unseen` the nodes that went
-    values      {channel: value} of those that were written; the tagged forms of values as elsewhere
-    lists       {channel: parts} of lists that were a list before: [first, last] are items of the parent's list, from
-                `first` up to and without `last`; {"new": [item, …]} are others
-    emptied     channels that have no value any more
+    versions    {channel: version} that changed, `unversioned` the channels that have none any more
+    seen        {node: {channel: version}} that changed, null for what went; `unseen` the nodes that went
     updated     LangGraph's `updated_channels`
-    more        what else a checkpoint had
+    more        {key: {"value": value}} of what else a checkpoint had, null for a key that it had not
+    hidden      true of one that is kept only for what others are rebuilt from
 
-That of a WRITES is {"path": text, "writes": [[index, channel, value], …]}.
+The body of a WRITES is {"path": text, "writes": [[index, channel, value], …]}.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from lockstep.log.checkpoints import CHANNELS, GONE, ITEMS, KEEP, VALUE, WHOLE
 from lockstep.log.model import Value
 from lockstep_langgraph.cells import Cell, Item, Listed, Strand, Whole
 
@@ -135,28 +134,22 @@ def body_of(entry: Entry, parent: Entry | None, *, of: int) -> dict[str, Value]:
     body["metadata"] = entry.metadata.value
     versions, seen, cells = (parent.versions, parent.seen, parent.cells) if parent is not None else ({}, {}, {})
     _add(body, "versions", {name: each for name, each in entry.versions.items() if versions.get(name) != each})
-    _add(body, "gone", [name for name in versions if name not in entry.versions])
+    _add(body, "unversioned", [name for name in versions if name not in entry.versions])
     _add(
         body,
         "seen",
         {node: changed for node, each in entry.seen.items() if (changed := _changed(each, seen.get(node))) is not None},
     )
     _add(body, "unseen", [node for node in seen if node not in entry.seen])
-    values: dict[str, Value] = {}
-    lists: dict[str, Value] = {}
+    channels: dict[str, Value] = {}
     for name, cell in entry.cells.items():
         before = cells.get(name)
-        if cell is before:
-            continue
-        if isinstance(cell, Whole):
-            values[name] = cell.item.value
-        elif isinstance(before, Listed) and before.length:
-            lists[name] = _parts(cell, before)
-        else:
-            values[name] = [item.value for item in cell.items]
-    _add(body, "values", values)
-    _add(body, "lists", lists)
-    _add(body, "emptied", [name for name in cells if name not in entry.cells])
+        if cell is not before:
+            channels[name] = _change(cell, before)
+    body[CHANNELS] = channels
+    _add(body, GONE, [name for name in cells if name not in entry.cells])
+    if parent is None:
+        body[WHOLE] = True
     if entry.updated is not None:
         body["updated"] = list(entry.updated)
     _add(body, "more", {name: None if each is None else {"value": each.value} for name, each in entry.more.items()})
@@ -176,7 +169,7 @@ def entry_of(ns: str, body: dict[str, Any], parent: Entry | None) -> Entry:
         body.get("v", VERSION),
         body.get("ts"),
         Item(body["metadata"]),
-        _without({**versions, **body.get("versions", {})}, body.get("gone")),
+        _without({**versions, **body.get("versions", {})}, body.get("unversioned")),
         _without(_merged(seen, body["seen"]), body.get("unseen")) if "seen" in body or "unseen" in body else seen,
         _cells(cells, body),
         body.get("updated"),
@@ -236,63 +229,43 @@ def _without(fields: dict[str, Any], gone: list[str] | None) -> dict[str, Any]:
 
 
 def _cells(cells: dict[str, Cell], body: dict[str, Any]) -> dict[str, Cell]:
-    if not ("values" in body or "lists" in body or "emptied" in body):
+    changes, gone = body.get(CHANNELS), body.get(GONE)
+    if not changes and not gone:
         return cells
-    made = _without(dict(cells), body.get("emptied"))
-    for name, value in body.get("values", {}).items():
-        if type(value) is list:
-            made[name] = Listed(Strand([Item(each) for each in value]), len(value))
-        else:
-            made[name] = Whole(Item(value))
-    for name, parts in body.get("lists", {}).items():
-        made[name] = _joined(parts, cells[name])
+    made = _without(dict(cells), gone)
+    for name, said in (changes or {}).items():
+        made[name] = _joined(said, cells[name]) if VALUE not in said else _cell(said[VALUE])
     return made
 
 
-def _parts(cell: Listed, before: Listed) -> list[Value]:
+def _cell(value: Value) -> Cell:
+    return Listed(Strand([Item(each) for each in value]), len(value)) if type(value) is list else Whole(Item(value))
+
+
+def _change(cell: Cell, before: Cell | None) -> dict[str, Value]:
+    if isinstance(cell, Whole):
+        return {VALUE: cell.item.value}
+    if not isinstance(before, Listed) or not before.length:
+        return {VALUE: [item.value for item in cell.items]}
     if cell.strand is before.strand:
         kept = min(cell.length, before.length)
-        parts: list[Value] = [[0, kept]] if kept else []
-        if cell.length > kept:
-            parts.append({"new": [item.value for item in cell.strand.items[kept : cell.length]]})
-        return parts
-    places = {id(item): place for place, item in enumerate(before.items)}
-    parts = []
-    new: list[Value] = []
-    start = stop = 0
-    for item in cell.items:
-        place = places.get(id(item))
-        if place is not None and not new and place == stop > start:
-            stop += 1
-            continue
-        if stop > start:
-            parts.append([start, stop])
-            start = stop = 0
-        if place is None:
-            new.append(item.value)
-            continue
-        if new:
-            parts.append({"new": new})
-            new = []
-        start, stop = place, place + 1
-    if stop > start:
-        parts.append([start, stop])
-    if new:
-        parts.append({"new": new})
-    return parts
+    else:
+        kept = next(
+            (n for n, (one, other) in enumerate(zip(cell.items, before.items, strict=False)) if one is not other),
+            min(cell.length, before.length),
+        )
+    return {KEEP: kept, ITEMS: [item.value for item in cell.strand.items[kept : cell.length]]}
 
 
-def _joined(parts: list[Any], before: Cell) -> Listed:
+def _joined(said: dict[str, Any], before: Cell) -> Listed:
     if not isinstance(before, Listed):
         raise ValueError("a list is told by a part of what was none")
+    keep, items = said[KEEP], [Item(each) for each in said[ITEMS]]
     strand = before.strand
-    head = parts[0] if parts and type(parts[0]) is list and parts[0][0] == 0 else [0, 0]
-    grows = head[1] == before.length == len(strand.items)
-    if not grows:
-        strand = Strand(strand.items[: head[1]])
-    for part in parts[1:] if head[1] else parts:
-        strand.items += before.items[part[0] : part[1]] if type(part) is list else [Item(each) for each in part["new"]]
-    return Listed(strand, len(strand.items))
+    if keep == before.length == len(strand.items):
+        strand.items += items
+        return Listed(strand, len(strand.items))
+    return Listed(Strand(strand.items[:keep] + items), keep + len(items))
 
 
 def _short(id: str) -> Value:

@@ -21,7 +21,7 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -35,7 +35,7 @@ from lockstep.session.effects import LiveCall
 from lockstep.session.native.calls import UNCOUNTED, Strand, Uncounted
 from lockstep.session.native.group import group
 from lockstep.session.native.kept import Kept
-from lockstep.session.native.shared import Shared, Sole, opening
+from lockstep.session.native.shared import Shared
 from lockstep.session.policy import NO_RULES, EffectRules
 from lockstep.session.writer import BOUND, Finish, weight
 
@@ -128,16 +128,19 @@ class Journal:
         self._over: deque[int] = deque()  # provisional positions of what has
         self._lost: set[int] = set()  # those of calls whose beginning could not be stored
         self._store: Store | None = None
+        self._owned = True
         self._closed = False
         group.join(self)
 
     @classmethod
     def open(
-        cls, store: str | None, run: str, meta: Mapping[str, Value], *, branch: str = ROOT, secrets: Kept | None = None
+        cls, store: str | Store | None, run: str, meta: Mapping[str, Value], *, branch: str = ROOT,
+        secrets: Kept | None = None,
     ) -> Journal:  # fmt: skip
         """Opens a branch of a native run for writing, and makes the run (exactly of that name) where there is none.
 
-        store    path, found as `lockstep.log.store.locate` does; made where there is none
+        store    path, found as `lockstep.log.store.locate` does; made where there is none. Or an open one, which many
+                 journals can share: what one of them writes is then no news to the others
         meta     of a new run: "adapter", "steps", "native", "versions"
         secrets  in place of the run's own
 
@@ -145,19 +148,24 @@ class Journal:
         """
         from lockstep.log.store import open_store
 
-        opened = open_store(store, create=True)
+        given = store if store is not None and not isinstance(store, str) else None
+        opened = given if given is not None else open_store(cast("str | None", store), create=True)
         project = rules.here()
-        vault = new_id()
-        told: dict[str, Any] = {**meta, "vault": vault, "rules": rules.told(project)}
-        shared, info, wall = _opened(opened, run, told, branch)
-        known: Any = info
+        shared = opened.open_shared(run, {**meta, "vault": new_id(), "rules": rules.told(project)}, branch)
+        return cls._on(opened, shared, secrets, owned=given is None)
+
+    @classmethod
+    def _on(cls, store: Store, shared: Any, secrets: Kept | None, *, owned: bool) -> Journal:
+        known: Any = store.run(shared.run, shared.branch).meta
         secrets = secrets if secrets is not None else Kept(
-            rules.names(known.get("rules")), Vault(opened.path, str(known["vault"])), os.environ
+            rules.names(known.get("rules")), Vault(store.path, str(known["vault"])), os.environ
         )  # fmt: skip
-        return cls(
-            shared, secrets, store=opened.path, run=run, branch=branch, meta=known, wall=wall,
+        journal = cls(
+            shared, secrets, store=store.path, run=shared.run, branch=shared.branch, meta=known, wall=shared.started,
             rules=rules.recorded(known.get("rules")),
         )  # fmt: skip
+        journal._store, journal._owned = store, owned
+        return journal
 
     # Calls.
 
@@ -278,15 +286,16 @@ class Journal:
         Raises StoreError, AddressError.
         """
         self.flush()
-        branch = self._branch(name, at)
         body: dict[str, Value] = {"edits": {}, "live": [], "tail": "", "upto": at, "until": at, "latest": latest}
         more: Any = self.hide(dict(told or {}))
-        branch._write(Event(Kind.FORK, branch.position(), branch.now(), ROOT, "", origin, 0, -1, b"", {**body, **more}))
-        return branch
+        return self._branched(
+            name, at, Event(Kind.FORK, -1, self.now(), ROOT, "", origin, 0, -1, b"", {**body, **more})
+        )
 
-    def _branch(self, name: str, at: int) -> Journal:
-        made = self._opened().create_branch(self.run, name, self.branch, at).name
-        return Journal.open(self.store, self.run, self.meta, branch=made, secrets=self.secrets)
+    def _branched(self, name: str, at: int, fork: Event) -> Journal:
+        store = self._opened()
+        made = store.fork_shared(self.run, name, self.branch, at, fork)
+        return type(self)._on(store, made, self.secrets, owned=False)
 
     def reader(self) -> RunReader:
         """Reads what is stored of the branch. Raises StoreError."""
@@ -320,7 +329,7 @@ class Journal:
                     self._shared.close()
                 except Exception as error:
                     self.fault("closing the run", error)
-                if self._store is not None:
+                if self._store is not None and self._owned:
                     self._store.close()
 
     def store_told(self) -> None:
@@ -417,16 +426,3 @@ class Journal:
         self._ready.clear()
         self._due = False
         self.secrets.forked_child()
-
-
-def _opened(store: Store, run: str, meta: Mapping[str, Any], branch: str) -> tuple[Shared, Any, int]:
-    """The stream of a branch, the run's meta, and when it began."""
-    wall = untapped.time_ns()
-    if not store.has_run(run):
-        store.create_run(run, dict(meta))
-    reader = store.run(run, branch)
-    at = next((one for one in reader.branches if one.name == branch), None)
-    shared = Sole(store.stream(run, ROOT, branch=branch), at.pos if at is not None else 0)
-    if branch == ROOT:
-        shared.append(opening(wall, os.getpid()))
-    return shared, reader.meta, wall

@@ -40,5 +40,7 @@ class Memory(Journal):
     def reveal(self, value: Value) -> Value:
         return value
 
-    def _branch(self, name: str, at: int) -> Memory:
-        return Memory(branch=name, base=at, meta=self.meta, rules=self.effect_rules)
+    def _branched(self, name: str, at: int, fork: Event) -> Memory:
+        made = Memory(branch=name, base=at, meta=self.meta, rules=self.effect_rules)
+        made._write(fork)
+        return made

@@ -1,4 +1,4 @@
-"""What a journal writes to: a stream that any process may append to, and two that belong to this process alone."""
+"""What a journal writes to: a stream that any process may append to, or one in memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from lockstep.log.model import Event, Kind, RunState
-from lockstep.log.store import Appender
+from lockstep.log.model import Event, RunState
 
 
 class Shared(Protocol):
@@ -57,32 +56,6 @@ class Unstored:
         pass
 
 
-class Sole:
-    """A stream of a store that this process alone writes."""
-
-    def __init__(self, appender: Appender, base: int = 0) -> None:
-        self._appender = appender
-        self._memory = Unstored(base)
-
-    def append(self, events: Sequence[Event]) -> tuple[Event, ...]:
-        placed = self._memory.append(events)
-        self._memory.events.clear()
-        self._appender.append(placed)
-        return placed
-
-    def changed(self) -> bool:
-        return False
-
-    def hold_turn(self) -> Any:
-        return _Held()
-
-    def set_state(self, state: RunState) -> None:
-        self._memory.set_state(state)
-
-    def close(self) -> None:
-        self._appender.close(self._memory.state)
-
-
 class _Held:
     def release(self, *args: Any, **kwargs: Any) -> None:
         """Lets it go."""
@@ -97,11 +70,3 @@ def place(events: Sequence[Event], first: int) -> tuple[Event, ...]:
             real[event.pos] = pos
         placed.append(replace(event, pos=pos, of=real.get(event.of, event.of)))
     return tuple(placed)
-
-
-def opening(wall: int, pid: int) -> tuple[Event, ...]:
-    """What a stream begins with."""
-    return (
-        Event(Kind.LANE, -1, 0, "", "main", "main"),
-        Event(Kind.START, -2, 0, "main", body={"wall": wall, "pid": pid}),
-    )

@@ -1,0 +1,189 @@
+"""Threads as native runs of a store: `langgraph/<thread>`, one journal for each branch of a thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import msgspec
+
+from lockstep.errors import Code, StoreError
+from lockstep.log import untapped
+from lockstep.log.address import quote, unquote
+from lockstep.log.model import Event, Kind, Value
+from lockstep.log.store import open_store
+from lockstep.session.native import Journal
+from lockstep_langgraph.shelves import MAIN, Book, Branch
+
+PREFIX = "langgraph/"
+_AWAY = "rewriting-"  # what a thread is called while it is written anew
+_NATIVE = frozenset({Kind.STEP, Kind.WRITES})
+
+
+class StoredBook:
+    """A thread's run."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journals = {MAIN: journal}
+        self._branches: dict[str, Branch] = {}
+        self._known: dict[str, int] = {}  # by branch: the last position that was read, or written with nobody between
+        self._own: set[tuple[str, int]] = set()  # branch and position of what this book wrote, beyond that
+        self._stale = True
+
+    def step(self, branch: str, lane: str, name: str, source: str, body: Value, key: bytes, of: int) -> int:
+        journal = self.journal(branch)
+        return self._wrote(branch, journal, journal.step(lane, name, source, journal.hide(body), key, of))
+
+    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> None:
+        journal = self.journal(branch)
+        self._wrote(branch, journal, journal.writes(lane, node, task, of, journal.hide(body)))
+
+    def fork(self, name: str, parent: str, pos: int, *, latest: bool = True) -> Branch:
+        made = self.journal(parent).fork(name, pos, latest=latest)
+        self._journals[made.branch] = made
+        branch = self._branches[made.branch] = Branch(made.branch, parent, pos, latest)
+        self._known[branch.name] = pos
+        return branch
+
+    def news(self) -> tuple[list[Branch], Iterator[tuple[str, Event]]] | None:
+        journal = self._journals[MAIN]
+        if not journal.changed() and not self._stale:
+            return None
+        self._stale = False
+        reader = journal.reader()
+        new: list[Branch] = []
+        events: list[tuple[str, Event]] = []
+        for info in reader.branches:
+            on = reader if info.name == MAIN else reader.on(info.name)
+            if info.name not in self._branches:
+                fork = on.fork
+                told: Any = fork.body if fork is not None else None
+                branch = Branch(
+                    info.name, info.parent, info.pos, not isinstance(told, dict) or told.get("latest") is not False
+                )
+                self._branches[info.name] = branch
+                self._known.setdefault(info.name, info.pos)
+                new.append(branch)
+            events += self._read(info.name, on, journal)
+        return new, iter(events)
+
+    @property
+    def start(self) -> int:
+        return 2  # of START
+
+    def busy(self, branch: str) -> bool:
+        return False
+
+    def journal(self, branch: str) -> Journal:
+        found = self._journals.get(branch)
+        if found is None:
+            main = self._journals[MAIN]
+            found = self._journals[branch] = Journal.open(
+                main.store, main.run, main.meta, branch=branch, secrets=main.secrets
+            )
+        return found
+
+    def close(self) -> None:
+        for journal in self._journals.values():
+            journal.close()
+
+    def _wrote(self, branch: str, journal: Journal, pos: int) -> int:
+        if self._stale or journal.changed():
+            self._stale = True
+            self._own.add((branch, pos))
+        else:
+            self._known[branch] = pos
+        return pos
+
+    def _read(self, branch: str, reader: Any, journal: Journal) -> Iterator[tuple[str, Event]]:
+        stream = reader.main
+        last = known = self._known[branch]
+        for number, event in reader.heads(stream, known):
+            last = event.pos
+            if event.kind not in _NATIVE:
+                continue
+            if (branch, event.pos) in self._own:
+                self._own.discard((branch, event.pos))
+                continue
+            body = journal.reveal(reader.body(stream, number))
+            yield branch, msgspec.structs.replace(event, body=body)
+        self._known[branch] = last
+
+
+class StoredShelf:
+    """The threads of a store."""
+
+    forgets = True
+
+    def __init__(self, store: str | os.PathLike[str] | None = None) -> None:
+        self._store: Any = None
+        self._given = store
+
+    def open(self, thread: str, *, create: bool) -> StoredBook | None:
+        name = _name(thread)
+        if not create and (not self._exists() or not self._opened().has_run(name)):
+            return None
+        return StoredBook(Journal.open(self._opened().path, name, _meta(thread)))
+
+    def threads(self) -> list[str]:
+        if not self._exists():
+            return []
+        return [unquote(name[len(PREFIX) :]) for name in self._opened().names() if name.startswith(PREFIX)]
+
+    def drop(self, thread: str) -> None:
+        if self._exists() and self._opened().has_run(_name(thread)):
+            self._opened().delete_run(_name(thread))
+
+    def rewrite(self, thread: str, write: Callable[[Book], None]) -> None:
+        name = _name(thread)
+        away = f"{_AWAY}{name}-{untapped.urandom(4).hex()}"
+        store = self._opened()
+        book = StoredBook(Journal.open(store.path, away, {**_meta(thread), "run": name}))
+        try:
+            list(book.news() or ())
+            write(book)
+        except BaseException:
+            book.close()
+            store.delete_run(away)
+            raise
+        book.close()
+        if not store.has_run(name):
+            store.open_shared(name, _meta(thread)).close()
+        store.replace_run(name, away)
+
+    def _exists(self) -> bool:
+        """Whether there is a store to read. Reading never makes one."""
+        if self._store is not None:
+            return True
+        try:
+            self._store = open_store(self._given)
+        except StoreError as error:
+            if error.code is not Code.NOT_A_STORE:
+                raise
+            return False
+        return True
+
+    def _opened(self) -> Any:
+        if self._store is None:
+            self._store = open_store(self._given, create=True)
+        return self._store
+
+
+def _name(thread: str) -> str:
+    return PREFIX + quote(thread)
+
+
+def _meta(thread: str) -> dict[str, Value]:
+    return {"adapter": "langgraph", "native": {"thread": thread}, "versions": _versions()}
+
+
+def _versions() -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for name in ("langgraph", "langgraph-checkpoint", "langchain-core"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
