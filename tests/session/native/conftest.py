@@ -32,7 +32,9 @@ class Run:
         return Server(self.record(branch), self.path, **more)
 
 
-def begin(calls: Any, request: Value, *, lane: str = "main/plan", kind: str = "model", name: str = "gpt-4o", **more: Any) -> Any:  # fmt: skip
+def begin(
+    calls: Any, request: Value, *, lane: str = "main/plan", kind: str = "model", name: str = "gpt-4o", **more: Any
+) -> Any:  # fmt: skip
     """A call that has been asked."""
     call = calls.call(lane, kind, **more)
     call.ask(name, request, request)

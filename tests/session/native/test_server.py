@@ -7,11 +7,11 @@ import threading
 from typing import Any
 
 import pytest
+from tests.session.native.conftest import answer, begin, served
 
 from lockstep.errors import Code, Cut, Divergence
 from lockstep.log.model import Status
 from lockstep.session import exceptions
-from tests.session.native.conftest import answer, begin, served
 
 
 def turn_of(run: Any, *calls: Any, end: bool = True) -> None:
