@@ -21,29 +21,29 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
 from lockstep.log.model import Event, Kind, RunState, Status, Value
-from lockstep.log.vault import Vault, new_id
+from lockstep.log.steps import TURN
+from lockstep.log.vault import Vault, is_id, new_id
 from lockstep.session import exceptions, rules
 from lockstep.session.call import Call
 from lockstep.session.effects import LiveCall
 from lockstep.session.native.calls import UNCOUNTED, Strand, Uncounted
 from lockstep.session.native.group import group
 from lockstep.session.native.kept import Kept
-from lockstep.session.native.shared import Shared
-from lockstep.session.policy import NO_RULES, EffectRules
+from lockstep.session.policy import EffectRules
 from lockstep.session.writer import BOUND, Finish, weight
 
 if TYPE_CHECKING:
-    from lockstep.log.store import RunReader, Store
+    from lockstep.log.store import RunReader, Shared, Store
+    from lockstep.session.native.unstored import Unstored
 
 ROOT = "main"
-TURN = "turn"
 _REMEMBERED = 4096  # calls that are over, of which a late child may still speak
 _MOST_FAULTS = 100
 
@@ -86,7 +86,7 @@ class Turn:
 class Journal:
     """One branch of a native run, being written. Is `Calls`: all of them run for real, and are recorded.
 
-    store, run, branch  where it stands; `meta`: the run's, as stored
+    run, branch         where it stands; `meta`: the run's, as stored
     faults              what went wrong in recording calls, in words
     """
 
@@ -94,29 +94,19 @@ class Journal:
     asked = False
 
     def __init__(
-        self,
-        shared: Shared,
-        secrets: Kept,
-        *,
-        store: str = "",
-        run: str = "",
-        branch: str = ROOT,
-        meta: Mapping[str, Any] | None = None,
-        wall: int = 0,
-        rules: EffectRules = NO_RULES,
-    ) -> None:
-        """For `open`, `fork` and `Memory`. `wall`: when the run began, in ns since the epoch."""
-        self.store = store
+        self, shared: Shared | Unstored, secrets: Kept, *, run: str, meta: Mapping[str, Any], store: Store | None = None
+    ) -> None:  # fmt: skip
+        """For `open`, `fork` and `Memory`."""
         self.run = run
-        self.branch = branch
-        self.meta: dict[str, Any] = dict(meta or {})
+        self.branch = shared.branch
+        self.meta = dict(meta)
         self.secrets = secrets
-        self.effect_rules = rules
+        self.effect_rules: EffectRules = rules.recorded(self.meta.get("rules"))
         self.counts: dict[str, int] = {}
         self.faults: list[str] = []
+        self._store = store
         self._shared = shared
-        self._wall = wall
-        self._ahead = untapped.time_ns() - untapped.monotonic_ns() - wall
+        self._ahead = untapped.time_ns() - untapped.monotonic_ns() - shared.started
         self._numbers: Callable[[], int] = itertools.count(-1, -1).__next__
         self._strands: dict[str, Strand] = {}
         self._lock: Any = untapped.RLock()  # of all below, and of the stream
@@ -127,45 +117,43 @@ class Journal:
         self._begun: dict[int, int] = {}  # the reverse, of what has not ended
         self._over: deque[int] = deque()  # provisional positions of what has
         self._lost: set[int] = set()  # those of calls whose beginning could not be stored
-        self._store: Store | None = None
-        self._owned = True
         self._closed = False
+        self._owns = False  # the store
         group.join(self)
 
     @classmethod
     def open(
-        cls, store: str | Store | None, run: str, meta: Mapping[str, Value], *, branch: str = ROOT,
+        cls,
+        store: str | Store | None,
+        run: str,
+        meta: Mapping[str, Value],
+        *,
+        branch: str = ROOT,
         secrets: Kept | None = None,
-    ) -> Journal:  # fmt: skip
+    ) -> Journal:
         """Opens a branch of a native run for writing, and makes the run (exactly of that name) where there is none.
 
-        store    path, found as `lockstep.log.store.locate` does; made where there is none. Or an open one, which many
-                 journals can share: what one of them writes is then no news to the others
-        meta     of a new run: "adapter", "steps", "native", "versions"
-        secrets  in place of the run's own
+        store    an open one, which its journals share a connection of; or its path, found as
+                 `lockstep.log.store.locate` does, and made where there is none
+        meta     of a new run: "adapter", "native", "versions"
+        secrets  those of another journal of the same run: a process needs them once a run
 
         Raises StoreError, AddressError.
         """
         from lockstep.log.store import open_store
 
-        given = store if store is not None and not isinstance(store, str) else None
-        opened = given if given is not None else open_store(cast("str | None", store), create=True)
-        project = rules.here()
-        shared = opened.open_shared(run, {**meta, "vault": new_id(), "rules": rules.told(project)}, branch)
-        return cls._on(opened, shared, secrets, owned=given is None)
-
-    @classmethod
-    def _on(cls, store: Store, shared: Any, secrets: Kept | None, *, owned: bool) -> Journal:
-        known: Any = store.run(shared.run, shared.branch).meta
-        secrets = secrets if secrets is not None else Kept(
-            rules.names(known.get("rules")), Vault(store.path, str(known["vault"])), os.environ
-        )  # fmt: skip
-        journal = cls(
-            shared, secrets, store=store.path, run=shared.run, branch=shared.branch, meta=known, wall=shared.started,
-            rules=rules.recorded(known.get("rules")),
-        )  # fmt: skip
-        journal._store, journal._owned = store, owned
-        return journal
+        opened = open_store(store, create=True) if store is None or isinstance(store, str) else store
+        told = {**meta, "vault": new_id(), "rules": rules.told(rules.here())}
+        shared = opened.open_shared(run, told, branch)
+        # Another process may have made the run, long ago or just now: what it says holds.
+        known: Any = opened.run(run, branch).meta
+        if secrets is None:
+            vault = known.get("vault")
+            kept = Vault(opened.path, str(vault)) if is_id(vault) else None
+            secrets = Kept(rules.names(known.get("rules")), kept, os.environ)
+        made = cls(shared, secrets, run=run, meta=known, store=opened)
+        made._owns = opened is not store
+        return made
 
     # Calls.
 
@@ -250,11 +238,10 @@ class Journal:
         body: Value = value
         if status == Status.ERROR and isinstance(value, BaseException):
             body = exceptions.encode(value)
-        if state is None:
-            state = RunState.FAILED if status == Status.ERROR else RunState.COMPLETE
         try:
             self._write(Event(Kind.END, self.position(), self.now(), ROOT, status, "", pos, -1, b"", self.hide(body)))
-            self._shared.set_state(state)
+            if state is not None:
+                self._shared.set_state(state)
         except Exception as error:
             self.fault("end of a turn", error)
 
@@ -288,29 +275,32 @@ class Journal:
         self.flush()
         body: dict[str, Value] = {"edits": {}, "live": [], "tail": "", "upto": at, "until": at, "latest": latest}
         more: Any = self.hide(dict(told or {}))
-        return self._branched(
-            name, at, Event(Kind.FORK, -1, self.now(), ROOT, "", origin, 0, -1, b"", {**body, **more})
-        )
+        event = Event(Kind.FORK, self.position(), self.now(), ROOT, "", origin, 0, -1, b"", {**body, **more})
+        return self._branch(name, at, event)
 
-    def _branched(self, name: str, at: int, fork: Event) -> Journal:
-        store = self._opened()
-        made = store.fork_shared(self.run, name, self.branch, at, fork)
-        return type(self)._on(store, made, self.secrets, owned=False)
+    def _branch(self, name: str, at: int, fork: Event) -> Journal:
+        assert self._store is not None
+        shared = self._store.fork_shared(self.run, name, self.branch, at, fork)
+        return Journal(shared, self.secrets, run=self.run, meta=self.meta, store=self._store)
 
     def reader(self) -> RunReader:
         """Reads what is stored of the branch. Raises StoreError."""
-        return self._opened().run(self.run, self.branch)
+        assert self._store is not None
+        return self._store.run(self.run, self.branch)
+
+    @property
+    def store(self) -> str:
+        """The store's path, "" where there is none."""
+        return self._store.path if self._store is not None else ""
+
+    @property
+    def is_turn_held(self) -> bool:
+        """Whether a turn of this branch is on, in any process."""
+        return self._shared.is_turn_held()
 
     def changed(self) -> bool:
         """Whether somebody else has written to the store since this was asked last. Takes microseconds."""
         return self._shared.changed()
-
-    def _opened(self) -> Store:
-        if self._store is None:
-            from lockstep.log.store import open_store
-
-            self._store = open_store(self.store)
-        return self._store
 
     # Storing.
 
@@ -320,17 +310,18 @@ class Journal:
         return not self._ready and not self._lost
 
     def close(self) -> None:
-        """Stores all that was told, and lets go of the store. Faults are in `faults`."""
+        """Stores all that was told, and lets go of the stream; and of the store, with all that it forked into, if it
+        has opened that itself. Faults are in `faults`."""
         self.store_told()
         with self._lock:
             if not self._closed:
                 self._closed = True
                 try:
                     self._shared.close()
+                    if self._owns and self._store is not None:
+                        self._store.close()
                 except Exception as error:
                     self.fault("closing the run", error)
-                if self._store is not None and self._owned:
-                    self._store.close()
 
     def store_told(self) -> None:
         """Stores what calls have told. Never raises: what goes wrong is a fault."""

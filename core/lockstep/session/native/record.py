@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from lockstep.log.model import Event, Kind, Value
+from lockstep.log.native import belongs
+from lockstep.log.steps import TURN
 from lockstep.log.store import RunReader
-from lockstep.session.native.journal import TURN
 from lockstep.session.tape import Recorded, Tape
 
 
@@ -117,15 +117,11 @@ class Record:
     def step_of(self, at: int | Recorded) -> int:
         """The number of the step to which an effect belongs: the next one of its lane's checkpoints after it was over.
         Of a position, that of the next step."""
-        if isinstance(at, Recorded):
-            pos = at.pieces[-1][1].pos if at.ended else at.begin.pos
-            own = self._closed.get(at.begin.lane.rpartition("/")[0], [])
-            found = bisect_left(own, pos)
-            if found < len(own):
-                pos = own[found]
-        else:
-            pos = at
-        return bisect_left(self._positions, pos)
+        if not isinstance(at, Recorded):
+            return bisect_left(self._positions, at)
+        over = bisect_left(self._positions, at.pieces[-1][1].pos if at.ended else at.begin.pos)
+        own = (n for n in range(over, len(self.steps)) if belongs(at.begin.lane, self.steps[n][1].lane))
+        return next(own, len(self.steps))
 
     def position(self, step: int) -> int:
         """The position at which step `step` was closed."""
@@ -138,14 +134,6 @@ class Record:
     @cached_property
     def _positions(self) -> list[int]:
         return [event.pos for _, event in self.steps]
-
-    @cached_property
-    def _closed(self) -> Mapping[str, list[int]]:
-        """Positions of the steps of each lane of checkpoints."""
-        found: dict[str, list[int]] = {}
-        for _, event in self.steps:
-            found.setdefault(event.lane, []).append(event.pos)
-        return found
 
     def _of(self, turn: RecordedTurn) -> dict[str, Any]:
         found = self.body(turn.seq)
