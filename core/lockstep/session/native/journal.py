@@ -133,8 +133,8 @@ class Journal:
     ) -> Journal:
         """Opens a branch of a native run for writing, and makes the run (exactly of that name) where there is none.
 
-        store    an open one, which its journals share a connection of; or its path, found as
-                 `lockstep.log.store.locate` does, and made where there is none
+        store    an open one, which many journals can share: what one of them writes is then no news to the others. Or
+                 its path, found as `lockstep.log.store.locate` does, and made where there is none
         meta     of a new run: "adapter", "native", "versions"
         secrets  those of another journal of the same run: a process needs them once a run
 
