@@ -11,6 +11,7 @@ Written for langchain-core 1.0 to 1.8.
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable
 from typing import Any
 
@@ -101,6 +102,44 @@ def dump(message: Any, plan: Plan, below: Dump) -> Value:
     if extra:
         form["$extra"] = below(extra, "$extra")
     return form
+
+
+def is_as_stored(message: Any, plan: Plan, form: dict[str, Any]) -> bool | None:
+    """Whether it still is what it was stored as; None where only `dump` tells."""
+    given = message.__pydantic_fields_set__
+    if message.__pydantic_extra__ or "$extra" in form or form.get("type") != plan.type or "type" in given:
+        return None
+    count = 2
+    for name, item in message.__dict__.items():
+        if name in form:
+            stored = form[name]
+            if name == "type":
+                continue
+            count += 1
+            if item is stored:
+                continue
+            kind = type(item)
+            if kind in LEAVES:
+                if kind is not type(stored) or item != stored:
+                    return False
+            elif kind not in _EMPTY or not equal(item, stored):
+                return None
+        elif name in given:
+            return False
+        elif item is not plan.defaults[name] and (item or type(item) is not plan.empty.get(name)):
+            return None
+    if "$set" in form:
+        return None
+    return count == len(form) and count - 2 == len(given)
+
+
+def equal(item: Any, stored: Any) -> bool:
+    """Whether plain data is equal, of the same types and in the same order: False also where it may be."""
+    try:
+        # Not `==`: an object deep in it might answer that by its own code, and True is equal to 1.
+        return marshal.dumps(item, 2) == marshal.dumps(stored, 2)
+    except ValueError:
+        return False
 
 
 def load(form: dict[str, Any], below: Load) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from lockstep.log.canonical import LEAVES
 from lockstep.log.model import Value
 from lockstep.session import snapshot
-from lockstep_langgraph import copies, typed
+from lockstep_langgraph import copies, declared, messages, typed
 from lockstep_langgraph.allowed import Allowed
 from lockstep_langgraph.losses import Loss, Reports
 from lockstep_langgraph.making import Maker
@@ -33,11 +33,15 @@ class Codec:
         self.allowed = Allowed().more(types).more(typed.allowed_by(serde))
         self.typed = typed.of(serde)
         self.reports = Reports()
+        declared.note_graphs()
 
     def with_types(self, extra: Iterable[Any]) -> Codec:
-        """The same with more classes allowed. What was reported is not reported again."""
+        """The same with more classes allowed; itself where all are. What was reported is not reported again."""
+        allowed = self.allowed.more(extra)
+        if allowed == self.allowed:
+            return self
         more = copy.copy(self)
-        more.allowed = self.allowed.more(extra)
+        more.allowed = allowed
         return more
 
     def dump(self, obj: Any, path: str = "", lost: list[Loss] | None = None) -> Value:
@@ -60,6 +64,15 @@ class Codec:
         if maker.lost:
             self.reports.tell([Loss(path + snapshot.path(at), what, why) for at, what, why in maker.lost])
         return made
+
+    def is_as_stored(self, obj: Any, value: Value, path: str = "") -> bool:
+        """Whether an object is still what it was stored as: whether `dump` would give that again, but faster."""
+        plan = messages.BY_CLASS.get(type(obj)) if self.typed is None else None
+        if plan is not None and type(value) is dict:
+            same = messages.is_as_stored(obj, plan, value)
+            if same is not None:
+                return same
+        return messages.equal(self.dump(obj, path), value)
 
     def faithful(self, obj: Any, path: str = "") -> list[Loss]:
         """What of an object would not come back as it is. Raises as `dump` does."""
