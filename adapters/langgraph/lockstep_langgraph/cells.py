@@ -23,7 +23,7 @@ class Codec(Protocol):
     """Objects as data and back (`lockstep_langgraph.values`)."""
 
     @property
-    def serde(self) -> Any: ...
+    def typed(self) -> Any: ...
     def dump(self, obj: Any, path: str = "") -> Value: ...
     def load(self, value: Value, path: str = "") -> Any: ...
     def clone(self, obj: Any) -> Any: ...
@@ -166,7 +166,7 @@ def _same(objects: list[Any], old: Strand, length: int, codec: Codec, path: str,
     count = min(len(objects), length)
     known = old.sources if len(old.sources) == count else old.sources[:count]
     identical = len(known) == count and all(map(is_, known, objects))
-    if identical and (codec.serde is not None or (not paranoid and not _changed(objects, old, count, codec, path))):
+    if identical and (codec.typed is not None or (not paranoid and not _changed(objects, old, count, codec, path))):
         return count  # a cipher gives other bytes for the same object each time
     for n in range(count):
         if old.items[n].value != codec.dump(objects[n], f"{path}[{n}]"):
