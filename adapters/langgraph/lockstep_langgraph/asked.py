@@ -37,6 +37,8 @@ def request(codec: Any, given: Any, config: Mapping[str, Any], options: Mapping[
         value = config.get(name)
         if value is None or (not value and name != "configurable"):
             continue
+        if name == "recursion_limit" and type(value) is not int:
+            continue  # langgraph's own default, which is a kind of number of its own
         if name == "configurable":
             value = {key: item for key, item in value.items() if not key.startswith(_PRIVATE) or key == _V3}
         kept[name] = dict(value) if isinstance(value, Mapping) else value

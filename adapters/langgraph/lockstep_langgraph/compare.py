@@ -13,6 +13,8 @@ from typing import Any
 
 from lockstep.log.model import Status, Value
 from lockstep.session import difference, exceptions, snapshot
+from lockstep.session.snapshot import TAG
+from lockstep_langgraph import messages
 from lockstep_langgraph.cells import Cell, Listed
 from lockstep_langgraph.entries import Entry
 
@@ -32,9 +34,7 @@ def states(recorded: Entry, now: Entry) -> Found | None:
             told = before if after is None else after
             shown = difference.shown(value_of(told)) if told is not None else ABSENT
             return (name, ABSENT, shown) if before is None else (name, shown, ABSENT)
-        if before.digest == after.digest:
-            continue
-        found = values(value_of(before), value_of(after), name)
+        found = _cells(before, after, name)
         if found is not None:
             return found
     return None
@@ -42,7 +42,41 @@ def states(recorded: Entry, now: Entry) -> Found | None:
 
 def values(recorded: Value, now: Value, path: str = "") -> Found | None:
     """The first place where two values differ, but for the order of what has none."""
-    return difference.first(snapshot.to_key(recorded), snapshot.to_key(now), path)
+    return difference.first(_said(snapshot.to_key(recorded)), _said(snapshot.to_key(now)), path)
+
+
+def _cells(recorded: Cell, now: Cell, path: str) -> Found | None:
+    if recorded.digest == now.digest:
+        return None
+    if not (isinstance(recorded, Listed) and isinstance(now, Listed)):
+        return values(value_of(recorded), value_of(now), path)
+    before, after = recorded.items, now.items
+    for number, (old, new) in enumerate(zip(before, after, strict=False)):
+        if old is not new and old.digest != new.digest:
+            found = values(old.value, new.value, f"{path}[{number}]")
+            if found is not None:
+                return found
+    if len(before) == len(after):
+        return None
+    place = f"{path}[{min(len(before), len(after))}]"
+    if len(before) > len(after):
+        return place, difference.shown(before[len(after)].value), ABSENT
+    return place, ABSENT, difference.shown(after[len(before)].value)
+
+
+def _said(value: Value) -> Value:
+    """Without what a message has in any case: whether it was given or not tells two equal messages apart."""
+    if isinstance(value, list):
+        return [_said(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get(TAG) != messages.TAG:
+        return {name: _said(item) for name, item in value.items()}
+    return {
+        name: _said(item)
+        for name, item in value.items()
+        if not (item is None or item is False or item in ([], {}) or (name, item) == ("status", "success"))
+    }
 
 
 def value_of(cell: Cell) -> Value:

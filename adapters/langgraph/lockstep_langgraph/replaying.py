@@ -182,7 +182,14 @@ class Playing:
         self.turned = Turned(past, self.differs, session.options.until)
         record, server, turn = session.record, session.server, past.turn
         self._nodes = session.options.depth == "node"
-        self.serving: Serving = server.stretch(turn.pos, turn.pos) if self._nodes else server.turn(turn)
+        until = session.options.until
+        self.serving: Serving
+        if self._nodes:
+            self.serving = server.stretch(turn.pos, turn.pos)
+        elif until is not None and turn.pos < record.position(until) < turn.stop:
+            self.serving = server.stretch(turn.pos, record.position(until) + 1, interrupted=True)
+        else:
+            self.serving = server.turn(turn)
         self._written = recorded_writes(record, past, server.reveal)
         self._by_task = {event.what: (event.lane, event.of) for _, event in past.writes}
         self._seen: set[str] = set()
@@ -369,8 +376,10 @@ class Playing:
 
     def _compare(self, status: str) -> None:
         whole = status == Status.OK
+        if self._turn.ending[0] != status:
+            self._compare_ends()  # that what follows was not put is no wonder then
         missing = self.turned.missing()
-        if missing is not None and (status in (Status.OK, Status.ERROR)):
+        if missing is not None and status in (Status.OK, Status.ERROR):
             # Of tasks beside one that failed, how far they came is a race; where no node runs, no subgraph does.
             inner = missing.event.lane != lanes.ROOT
             if not (inner and (self._nodes or not whole)):
@@ -381,15 +390,17 @@ class Playing:
         if whole and not self._nodes:
             self.serving.finish()
         self._compare_writes(whole and not self._nodes)
+        self._compare_ends()
+
+    def _compare_ends(self) -> None:
+        server, turn = self.session.server, self.past.turn
         now, given = self._turn.ending
-        found = compare.endings(
-            status, self.session.server.reveal(self.session.record.result(self.past.turn)), now, given
-        )
+        found = compare.endings(self.past.status, server.reveal(self.session.record.result(turn)), now, given)
         if found is not None:
             path, before, after = found
             self.differs(
-                Code.END, "the turn ended in another way than when it was recorded", kind="turn",
-                name=self.past.turn.entry, path=path, expected=before, actual=after,
+                Code.END, "the turn ended in another way than when it was recorded", kind="turn", name=turn.entry,
+                path=path, expected=before, actual=after,
             )  # fmt: skip
 
     def _compare_writes(self, whole: bool) -> None:

@@ -196,7 +196,12 @@ class Turned:
     def named(self, namespace: str, keep: bool) -> Made | None:
         """The recorded checkpoint that is about to be made in a namespace, whose id it gets."""
         steps = self._named.get(lanes.of_namespace(namespace))
-        return None if not steps else steps[0] if keep else steps.pop(0)
+        if not steps:
+            return None
+        made = steps[0] if keep else steps.pop(0)
+        if self._until is not None and made.number >= self._until:
+            self.cut = True  # it is put while the loop goes on to its next step
+        return made
 
     def put(self, lane: str) -> Made | None:
         """The recorded checkpoint for one that is put."""
@@ -206,8 +211,6 @@ class Turned:
     def stored(self, made: Made) -> None:
         self.last = made
         self.compared += 1
-        if self._until is not None and made.number >= self._until:
-            self.cut = True
 
     def beyond(self, lane: str, source: str) -> None:
         """A checkpoint was put that the recording does not have."""
