@@ -5,6 +5,7 @@ All of it is done once, undone when the last who wanted it goes, and does nothin
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import inspect
 import threading
@@ -73,6 +74,11 @@ def _ticking(plain: Any) -> Any:
     def tick(self: Any) -> bool:
         if (turn := turns.running()) is not None:
             self._lockstep_turn = turn
+            # What a task asks comes after the checkpoint that it works on, in the log too. A loop of asyncio's has put
+            # that by now: its put was begun before the tasks are.
+            put = getattr(self, "_put_checkpoint_fut", None)
+            if isinstance(put, concurrent.futures.Future):
+                concurrent.futures.wait((put,))
         try:
             more: bool = plain(self)
         finally:
