@@ -494,7 +494,7 @@ def _deep() -> Any:
         (lambda: Customer(name="A", x=sys), "$.x"),  # type: ignore[call-arg]
         (lambda: collections.defaultdict(lambda: 0), "$.factory"),
         (lambda: [Owner()], "$[0]"),
-        (lambda: [re.compile("x")], "$[0]"),
+        (lambda: [re.compile("x").match("x")], "$[0]"),
         (lambda: [queue.Queue()], "$[0].mutex"),
         (lambda: [memoryview(b"a")], "$[0]"),
         (lambda: np.array([threading.Lock()]), "$[0]"),

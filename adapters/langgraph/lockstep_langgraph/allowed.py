@@ -54,8 +54,11 @@ _OWN: frozenset[Name] = frozenset(
 )  # fmt: skip
 # Modules of data classes only.
 _PACKAGES = ("langchain_core.messages.", "langchain_core.outputs.", "langchain_core.prompt_values.")
-_MODULES = frozenset(("langchain_core.prompt_values", "numpy"))
-_FACTORIES = frozenset({bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset})
+_MODULES = frozenset(("langchain_core.prompt_values", "numpy", "pydantic.networks"))
+_FACTORIES = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset}
+)
+_NONE = shapes.name_of(type(None))  # which lies in no module
 _COLLECTIONS = frozenset({("collections", name) for name in ("Counter", "OrderedDict", "defaultdict", "deque")})
 
 
@@ -124,6 +127,8 @@ def loaded(name: object) -> type | None:
     """The class that lies there in the modules that are loaded, if one does."""
     if not isinstance(name, str):
         return None
+    if name == _NONE:
+        return type(None)
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):

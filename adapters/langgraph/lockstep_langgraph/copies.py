@@ -16,7 +16,20 @@ from lockstep_langgraph.inert import Inert
 # Kinds whose values can't change, and hold nothing that can.
 _FIXED = frozenset(
     (
-        *("str", "int", "float", "bytes", "complex", "range", "Decimal", "Fraction", "UUID", "structseq", "numpy"),
+        *(
+            "str",
+            "int",
+            "float",
+            "bytes",
+            "complex",
+            "range",
+            "Decimal",
+            "Fraction",
+            "UUID",
+            "Pattern",
+            "structseq",
+            "numpy",
+        ),
         *("datetime", "date", "time", "timedelta", "timezone", "ZoneInfo"),
         *("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"),
     )

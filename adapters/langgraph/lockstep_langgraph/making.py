@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import MemberDescriptorType
 from typing import Any
 
+import pydantic_core
+
 from lockstep.errors import Code, LockstepError
 from lockstep.log.canonical import LEAVES
 from lockstep.log.model import Value
@@ -17,7 +19,8 @@ from lockstep_langgraph.inert import Inert, InertError
 
 _DEPTH = 220  # what a log holds is at most 200 deep
 _CONSTANTS = {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
-_SECRETS = frozenset(("pydantic.types:SecretStr", "pydantic.types:SecretBytes"))
+_SECRETS = frozenset(f"pydantic.types:{name}" for name in ("Secret", "SecretStr", "SecretBytes"))
+_URLS: dict[str, Any] = {shapes.name_of(cls): cls for cls in (pydantic_core.Url, pydantic_core.MultiHostUrl)}
 
 # What says that the whole cannot be read: no part of it may be made up.
 _LOUD = frozenset({Code.DAMAGED, Code.UNSTORABLE, Code.NO_KEY})
@@ -208,6 +211,11 @@ class Maker:
         shapes.put_back(made, {"_secret_value": self.value(form["password"], at, depth + 1)})
         return made
 
+    def _url(self, form: dict[str, Any], at: At, depth: int) -> Any:
+        if form["$class"] not in _URLS:
+            raise _Unmade("it was stored as a URL and is none here")
+        return _URLS[form["$class"]](form["$value"])
+
     def _typed(self, form: dict[str, Any], at: At, depth: int) -> Any:
         if self._typed_by is None:
             raise _Unmade("it was stored by a serializer of the program: give the checkpointer the same serde=")
@@ -226,5 +234,6 @@ _MAKES: dict[str, Callable[[Maker, dict[str, Any], At, int], Any]] = {
     "constant": Maker._constant,
     "exception": Maker._exception,
     "secret": Maker._secret,
+    "url": Maker._url,
     "typed": Maker._typed,
 }

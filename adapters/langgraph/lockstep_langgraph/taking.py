@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import enum
 from collections import defaultdict
+from collections.abc import Callable
+from datetime import date, datetime
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+import pydantic_core
+
 from lockstep.log.model import Value
-from lockstep.session import shapes, snapshot
+from lockstep.session import builtin_values, shapes, snapshot
 from lockstep.session.snapshot import TAG, At
 from lockstep_langgraph import allowed, inert, losses, messages
 from lockstep_langgraph.inert import Inert, InertError
+
+# pydantic's own, which its `HttpUrl` and the like hold.
+_URLS = frozenset((pydantic_core.Url, pydantic_core.MultiHostUrl))
 
 
 class Taker(snapshot.Taker):
@@ -36,11 +44,18 @@ class Taker(snapshot.Taker):
             return inert.form_of(obj)
         if losses.is_secret(cls):
             return self._secret(obj, cls, at, depth)
-        if cls is defaultdict and not self._is_class(obj.default_factory):
-            self.lost.append((at, "defaultdict", "its factory is a function, and comes back as none"))
-            obj = defaultdict(None, obj)
+        if cls in _URLS:
+            return {TAG: "url", "$class": shapes.name_of(cls), "$value": str(obj)}
+        if issubclass(cls, defaultdict) and not (obj.default_factory is None or isinstance(obj.default_factory, type)):
+            self.lost.append((at, shapes.name_of(cls), "its factory is a function, and comes back as none"))
+            obj = _without_factory(obj, cls)
         if isinstance(obj, FunctionType | BuiltinFunctionType | MethodType):
             raise self._unstorable(f"a function can't be stored ({obj.__qualname__})", at)
+        base = _base(cls)
+        if base is not None:
+            plain = base(obj)
+            self.lost.append((at, shapes.name_of(cls), f"it comes back as a plain {type(plain).__name__}"))
+            return self.value(plain, at, depth + 1)
         form = super()._tagged(obj, cls, at, depth)
         if isinstance(form, dict):
             self._told(form, obj, cls, at)
@@ -57,9 +72,6 @@ class Taker(snapshot.Taker):
         elif "$class" in form and tag != "numpy" and not self._allowed.holds(cls):
             self.lost.append((at, shapes.name_of(cls), losses.NOT_ALLOWED))
 
-    def _is_class(self, factory: Any) -> bool:
-        return factory is None or isinstance(factory, type)
-
     def _inert(self, obj: Inert, at: At, depth: int) -> Value:
         form = inert.form_of(obj)
         names = inert.names(form)
@@ -72,3 +84,35 @@ class Taker(snapshot.Taker):
             "$class": shapes.name_of(cls),
             "password": self.value(shapes.attributes(obj)["_secret_value"], at, depth + 1),
         }
+
+
+def _without_factory(obj: Any, cls: Any) -> Any:
+    made = defaultdict.__new__(cls)
+    dict.update(made, obj)
+    for name, item in shapes.attributes(obj).items():
+        shapes.put_back(made, {name: item})
+    return made
+
+
+def _date(obj: Any) -> date:
+    return date(obj.year, obj.month, obj.day)
+
+
+# What extensions in C make of built-in classes, as pandas its timestamps: such are no more than their base in a store.
+_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+    (datetime, lambda obj: datetime.combine(_date(obj), datetime.timetz(obj))),
+    (date, _date),
+    (memoryview, memoryview.tobytes),
+)
+
+
+def _base(cls: type) -> Callable[[Any], Any] | None:
+    """What makes a value that can be stored of one that is more, None where that is not needed or not known."""
+    for base, plain in _BASES:
+        if issubclass(cls, base):
+            fits = builtin_values.kind_of(cls) is not None or issubclass(cls, enum.Enum)
+            return None if fits else plain
+    return None

@@ -286,6 +286,12 @@ def _make_zoneinfo(cls: Any, parts: Parts) -> Any:
 # Names and places.
 
 
+def _make_pattern(cls: Any, parts: Parts) -> Any:
+    import re
+
+    return re.compile(parts["$value"], parts["$flags"])
+
+
 def _take_uuid(obj: Any) -> Parts:
     safe = obj.is_safe.value
     return {"$value": str(obj)} | ({} if safe is None else {"$safe": safe})
@@ -378,6 +384,7 @@ KINDS = {
         Kind("timedelta", "datetime.timedelta", _take_timedelta, _make_timedelta, open=True),
         Kind("timezone", "datetime.timezone", _take_timezone, _make_timezone),
         Kind("ZoneInfo", "zoneinfo.ZoneInfo", _take_zoneinfo, _make_zoneinfo),
+        Kind("Pattern", "re.Pattern", lambda o: {"$value": o.pattern, "$flags": o.flags}, _make_pattern),
         Kind("UUID", "uuid.UUID", _take_uuid, _make_uuid),
         _path("PosixPath"),
         _path("WindowsPath"),

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from types import MemberDescriptorType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -43,7 +44,14 @@ class Shape(msgspec.Struct, frozen=True):
 
 def shape_of(cls: type) -> Shape | None:
     """The first family that the class belongs to, None for what is more than its fields."""
-    return next((shape for shape in SHAPES.values() if shape.fits(cls)), None)
+    try:
+        return _found[cls]
+    except KeyError:
+        shape = _found[cls] = next((shape for shape in SHAPES.values() if shape.fits(cls)), None)
+        return shape
+
+
+_found: WeakKeyDictionary[type, Shape | None] = WeakKeyDictionary()
 
 
 # Classes by name.

@@ -8,6 +8,9 @@ import enum
 import fractions
 import ipaddress
 import pathlib
+import re
+import time
+import types
 import uuid
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -145,7 +148,15 @@ VALUES: dict[str, Any] = {
     "address": ipaddress.ip_address("10.0.0.1"),
     "network": ipaddress.ip_network("fe80::/10"),
     "array": numpy.arange(6, dtype="<i4").reshape(2, 3),
+    "pattern": re.compile("a+", re.IGNORECASE),
+    "namespace": types.SimpleNamespace(a=1),
+    "chain of maps": collections.ChainMap({"a": 1}, {"b": (2,)}),
+    "read-only map": types.MappingProxyType({"a": 1}),
+    "numpy scalar": numpy.float32(1.5),
+    "URL": pydantic.HttpUrl("https://example.org/a?b=c"),
+    "time tuple": time.gmtime(0),
     "class": int,
+    "class of None": type(None),
     "ellipsis": ...,
     "enum": Colour.GREEN,
     "int enum": Level.LOW,
@@ -293,6 +304,15 @@ def test_an_error_comes_back_as_itself(codec: Codec) -> None:
 
     assert type(found) is ValueError and found.args == ("bad", 3)
     assert type(found.__cause__) is KeyError
+
+
+def test_what_an_extension_makes_of_a_built_in_class_comes_back_as_that_and_is_reported(codec: Codec) -> None:
+    found = codec.load(codec.dump({"data": memoryview(b"ab")}, "state"), "state")
+
+    assert found == {"data": b"ab"}
+    assert [loss.text() for loss in codec.reports.losses] == [
+        "state.data holds a builtins:memoryview, which does not come back as itself: it comes back as a plain bytes"
+    ]
 
 
 class PaymentError(Exception):
