@@ -18,7 +18,8 @@ from lockstep.session import exceptions, snapshot
 from lockstep.session.call import Call, Piece
 from lockstep_langgraph import lanes, turns
 
-_NO_CONFIG: dict[str, Any] = {}
+# The lane of the task that is running.
+task: ContextVar[str] = ContextVar("lockstep_langgraph_task", default=lanes.ROOT)
 
 # The call whose own code is running: what that calls in turn is its child.
 _within: ContextVar[Call | None] = ContextVar("lockstep_langgraph_call", default=None)
@@ -31,7 +32,9 @@ def on() -> bool:
 
 def lane() -> str:
     """The lane of the running code."""
-    return lanes.of_config(var_child_runnable_config.get() or _NO_CONFIG)
+    config = var_child_runnable_config.get()
+    # Between the parts of a task (its node, its edges) no config is set.
+    return lanes.of_config(config) if config else task.get()
 
 
 def opened(kind: str) -> Call | None:

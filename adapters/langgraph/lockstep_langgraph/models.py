@@ -215,11 +215,14 @@ class _Provider:
             call.ready()
         if not call.live:
             given = False
-            for piece in self._taken(call):
-                _tell(piece, run_manager)
-                for item in self._items(call, piece, what, given):
-                    given = True
-                    yield item
+            try:
+                for piece in self._taken(call):
+                    _tell(piece, run_manager)
+                    for item in self._items(call, piece, what, given):
+                        given = True
+                        yield item
+            finally:
+                call.end(Status.CLOSED)
             return
         with Running(call):
             inner = self._real(name, _tells(run_manager, call))(asked, stop=stop, **kwargs)
@@ -255,11 +258,14 @@ class _Provider:
             await call.aready()
         if not call.live:
             given = False
-            async for piece in self._ataken(call):
-                await _atell(piece, run_manager)
-                for item in self._items(call, piece, what, given):
-                    given = True
-                    yield item
+            try:
+                async for piece in self._ataken(call):
+                    await _atell(piece, run_manager)
+                    for item in self._items(call, piece, what, given):
+                        given = True
+                        yield item
+            finally:
+                call.end(Status.CLOSED)
             return
         with Running(call):
             inner = self._real(name, _tells(run_manager, call))(asked, stop=stop, **kwargs)

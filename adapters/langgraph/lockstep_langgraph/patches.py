@@ -10,6 +10,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +18,7 @@ import msgspec
 
 from lockstep.errors import AdapterError, Code
 from lockstep.taps.patches import Patches
-from lockstep_langgraph import ids, lanes, turns
+from lockstep_langgraph import calls, ids, lanes, turns
 from lockstep_langgraph.adapter import adapter
 
 
@@ -53,6 +54,8 @@ def _seams() -> tuple[Seam, ...]:
         Seam(tool, "BaseTool.arun", tools.arunning, ("tool_input",)),
         Seam(loop, "PregelLoop.tick", _ticking),
         Seam(loop, "PregelLoop.accept_push", _accepting, ("task", "write_idx")),
+        Seam("langgraph.pregel._runner", "run_with_retry", _running_task, ("task",)),
+        Seam("langgraph.pregel._runner", "arun_with_retry", _arunning_task, ("task",)),
         Seam(loop, "PregelLoop.put_writes", _putting_writes, ("task_id", "writes")),
         Seam(loop, "PregelLoop._put_checkpoint", _putting_checkpoint),
         Seam("langgraph.graph.message", "uuid", ids.Uuids),
@@ -100,6 +103,37 @@ def _accepting(plain: Any) -> Any:
         return pushed
 
     return accept_push
+
+
+def _running_task(plain: Any) -> Any:
+    """Where a task runs: all of its parts are in its lane."""
+
+    @functools.wraps(plain)
+    def run_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
+        if not calls.on():
+            return plain(task, *args, **kwargs)
+        token = calls.task.set(lanes.of_config(task.config))
+        try:
+            return plain(task, *args, **kwargs)
+        finally:
+            calls.task.reset(token)
+
+    return run_with_retry
+
+
+def _arunning_task(plain: Any) -> Any:
+    @functools.wraps(plain)
+    async def arun_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
+        if not calls.on():
+            return await plain(task, *args, **kwargs)
+        token = calls.task.set(lanes.of_config(task.config))
+        try:
+            return await plain(task, *args, **kwargs)
+        finally:
+            with suppress(ValueError):  # one that was dropped half way is closed in another context
+                calls.task.reset(token)
+
+    return arun_with_retry
 
 
 def _putting_writes(plain: Any) -> Any:

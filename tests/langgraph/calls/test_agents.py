@@ -1,10 +1,9 @@
-"""In a session, what a graph's models and tools answer is recorded, and served in a replay: they are not asked again."""
+"""What models and tools of a graph answer is recorded, and served in a replay: they are not asked again."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,9 +12,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
+from recorded import WAYS, both
 from scripted import Asked, Scripted, Streaming, says
-
-import lockstep
 
 ORDERS: Any = [[("get_order", {"order_id": 452}), ("get_policy", {"about": "refunds"})], "Refunded"]
 QUESTION: Any = {"messages": [("user", "My order 452 is broken")]}
@@ -43,36 +41,24 @@ def agent(asked: Asked, model: type[Scripted] = Streaming, script: Any = ORDERS)
     return create_agent(model(says=says(*script), asked=asked), [get_order, get_policy])
 
 
-def both(asked: Asked, program: Callable[[], Any], *, models: int, tools: int) -> Any:
-    """Records the program, replays it, and gives what it returned: the same, and nothing asked outside."""
-    with lockstep.record("run"):
-        before = program()
-    assert (asked.models, len(asked.tools)) == (models, tools)
-    asked.clear()
-    replay = lockstep.replay("run", program)
-    assert replay.divergence is None
-    assert replay.result == before
-    assert replay.identical
-    assert (asked.models, asked.tools) == (0, [])
-    return before
-
-
 def said(result: Any) -> list[Any]:
     return [plain(message) for message in result["messages"]]
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("model", [Scripted, Streaming])
-def test_an_agent_that_is_invoked(model: type[Scripted]) -> None:
+def test_an_agent_that_is_invoked(model: type[Scripted], way: Any) -> None:
     asked = Asked()
     graph = agent(asked, model)
-    both(asked, lambda: said(graph.invoke(QUESTION)), models=2, tools=2)
+    both(way, asked, lambda: said(graph.invoke(QUESTION)), models=2, tools=2)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("model", [Scripted, Streaming])
-def test_an_agent_that_is_awaited(model: type[Scripted]) -> None:
+def test_an_agent_that_is_awaited(model: type[Scripted], way: Any) -> None:
     asked = Asked()
     graph = agent(asked, model)
-    both(asked, lambda: said(asyncio.run(graph.ainvoke(QUESTION))), models=2, tools=2)
+    both(way, asked, lambda: said(asyncio.run(graph.ainvoke(QUESTION))), models=2, tools=2)
 
 
 MODES = ["messages", "updates", "custom", "values"]
@@ -87,27 +73,29 @@ def streamed(mode: str, item: Any) -> Any:
     return [mode, repr(item)]
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("model", [Scripted, Streaming])
-def test_an_agent_that_is_streamed_gives_the_same_pieces(model: type[Scripted]) -> None:
+def test_an_agent_that_is_streamed_gives_the_same_pieces(model: type[Scripted], way: Any) -> None:
     asked = Asked()
     graph = agent(asked, model)
 
     def program() -> list[Any]:
         return sorted((streamed(*item) for item in graph.stream(QUESTION, stream_mode=MODES)), key=repr)
 
-    pieces = both(asked, program, models=2, tools=2)
+    pieces = both(way, asked, program, models=2, tools=2)
     assert ["custom", {"looking": 452}] in pieces
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("model", [Scripted, Streaming])
-def test_an_agent_that_is_streamed_by_an_async_program_gives_the_same_pieces(model: type[Scripted]) -> None:
+def test_an_agent_that_is_streamed_by_an_async_program_gives_the_same_pieces(model: type[Scripted], way: Any) -> None:
     asked = Asked()
     graph = agent(asked, model)
 
     async def drawn() -> list[Any]:
         return [streamed(*item) async for item in graph.astream(QUESTION, stream_mode=MODES)]
 
-    pieces = both(asked, lambda: sorted(asyncio.run(drawn()), key=repr), models=2, tools=2)
+    pieces = both(way, asked, lambda: sorted(asyncio.run(drawn()), key=repr), models=2, tools=2)
     assert ["custom", {"looking": 452}] in pieces
 
 
@@ -143,9 +131,10 @@ class Heard(BaseCallbackHandler):
         self._tell("tool failed", repr(error))
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("model", [Scripted, Streaming])
-@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
-def test_the_program_s_callbacks_hear_the_same(model: type[Scripted], way: str) -> None:
+@pytest.mark.parametrize("entry", ["invoke", "ainvoke", "stream", "astream"])
+def test_the_program_s_callbacks_hear_the_same(model: type[Scripted], way: Any, entry: str) -> None:
     asked = Asked()
     graph = agent(asked, model)
     runs: list[list[str]] = []
@@ -153,7 +142,7 @@ def test_the_program_s_callbacks_hear_the_same(model: type[Scripted], way: str) 
     def program() -> list[str]:
         heard = Heard()
         config: Any = {"callbacks": [heard]}
-        match way:
+        match entry:
             case "invoke":
                 graph.invoke(QUESTION, config)
             case "ainvoke":
@@ -172,9 +161,9 @@ def test_the_program_s_callbacks_hear_the_same(model: type[Scripted], way: str) 
 
     unrecorded = program()
     asked.clear()
-    both(asked, program, models=2, tools=2)
+    both(way, asked, program, models=2, tools=2)
     recorded = runs[1]
-    assert [_bare(each) for each in sorted(recorded)] == [_bare(each) for each in unrecorded]
+    assert sorted(map(_bare, recorded)) == sorted(map(_bare, unrecorded))
 
 
 def _bare(told: str) -> str:
@@ -182,7 +171,8 @@ def _bare(told: str) -> str:
     return re.sub(r"#\d+|call_\d+_|[0-9a-f]{8}-[0-9a-f-]{27}|(?<=: )\d+|total \d+", "…", told)
 
 
-def test_events_are_the_same() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_events_are_the_same(way: Any) -> None:
     asked = Asked()
     graph = agent(asked)
 
@@ -194,6 +184,6 @@ def test_events_are_the_same() -> None:
 
     unrecorded = asyncio.run(events())
     asked.clear()
-    recorded = both(asked, lambda: sorted(asyncio.run(events())), models=2, tools=2)
+    recorded = both(way, asked, lambda: sorted(asyncio.run(events())), models=2, tools=2)
     assert sorted(map(_bare, unrecorded)) == sorted(map(_bare, recorded))
     assert any("on_chat_model_stream" in event for event in recorded)
