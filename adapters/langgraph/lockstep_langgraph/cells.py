@@ -26,6 +26,7 @@ class Codec(Protocol):
     def typed(self) -> Any: ...
     def dump(self, obj: Any, path: str = "") -> Value: ...
     def load(self, value: Value, path: str = "") -> Any: ...
+    def is_as_stored(self, obj: Any, value: Value, path: str = "") -> bool: ...
     def clone(self, obj: Any) -> Any: ...
 
 
@@ -166,18 +167,18 @@ def _same(objects: list[Any], old: Strand, length: int, codec: Codec, path: str,
     count = min(len(objects), length)
     known = old.sources if len(old.sources) == count else old.sources[:count]
     identical = len(known) == count and all(map(is_, known, objects))
-    if identical and (codec.typed is not None or (not paranoid and not _changed(objects, old, count, codec, path))):
+    if identical and (codec.typed is not None or (not paranoid and not _changed(objects, old, count, codec))):
         return count  # a cipher gives other bytes for the same object each time
     for n in range(count):
-        if old.items[n].value != codec.dump(objects[n], f"{path}[{n}]"):
+        if not codec.is_as_stored(objects[n], old.items[n].value, path):
             return n
     old.sources[:count] = objects[:count]
     return count
 
 
-def _changed(objects: list[Any], old: Strand, count: int, codec: Codec, path: str) -> bool:
+def _changed(objects: list[Any], old: Strand, count: int, codec: Codec) -> bool:
     """Whether one of those that are looked at this time was changed in place."""
-    return any(old.items[n].value != codec.dump(objects[n], f"{path}[{n}]") for n in old.looked_at(count))
+    return any(not codec.is_as_stored(objects[n], old.items[n].value) for n in old.looked_at(count))
 
 
 def _rest(objects: list[Any], start: int, before: Listed, codec: Codec, path: str) -> list[Item]:

@@ -52,6 +52,7 @@ class Threads:
     def close(self) -> None:
         for id in list(self._held):
             self._close(id)
+        self.shelf.close()
 
     def _close(self, id: str) -> None:
         with self._lock:

@@ -80,9 +80,8 @@ class Shelf(Protocol):
         """Puts what `write` stores in an empty book in the place of the thread, at once; makes it where it is new."""
         ...
 
-    @property
-    def forgets(self) -> bool:
-        """Whether a book that was closed can be opened again, so that threads need not all stay in memory."""
+    def close(self) -> None:
+        """Lets go of what it has open; it may be used again."""
         ...
 
 
@@ -138,8 +137,6 @@ class MemoryBook:
 class MemoryShelf:
     """Threads that are gone with the process."""
 
-    forgets = False
-
     def __init__(self) -> None:
         self._books: dict[str, MemoryBook] = {}
 
@@ -161,6 +158,9 @@ class MemoryShelf:
         book = MemoryBook()
         write(book)
         self._books[thread] = book
+
+    def close(self) -> None:
+        pass
 
 
 def free_name(name: str, taken: Any) -> str:

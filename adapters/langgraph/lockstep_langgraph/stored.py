@@ -13,7 +13,7 @@ from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
 from lockstep.log.address import quote, unquote
 from lockstep.log.model import Event, Kind, Value
-from lockstep.log.store import open_store
+from lockstep.log.store import Store, open_store
 from lockstep.session.native import Journal
 from lockstep_langgraph.shelves import MAIN, Book, Branch
 
@@ -25,7 +25,8 @@ _NATIVE = frozenset({Kind.STEP, Kind.WRITES})
 class StoredBook:
     """A thread's run."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self._store = store
         self._journals = {MAIN: journal}
         self._branches: dict[str, Branch] = {}
         self._known: dict[str, int] = {}  # by branch: the last position that was read, or written with nobody between
@@ -74,14 +75,14 @@ class StoredBook:
         return 2  # of START
 
     def busy(self, branch: str) -> bool:
-        return False
+        return self.journal(branch).is_turn_held
 
     def journal(self, branch: str) -> Journal:
         found = self._journals.get(branch)
         if found is None:
             main = self._journals[MAIN]
             found = self._journals[branch] = Journal.open(
-                main.store, main.run, main.meta, branch=branch, secrets=main.secrets
+                self._store, main.run, main.meta, branch=branch, secrets=main.secrets
             )
         return found
 
@@ -115,17 +116,16 @@ class StoredBook:
 class StoredShelf:
     """The threads of a store."""
 
-    forgets = True
-
     def __init__(self, store: str | os.PathLike[str] | None = None) -> None:
-        self._store: Any = None
+        self._store: Store | None = None
         self._given = store
 
     def open(self, thread: str, *, create: bool) -> StoredBook | None:
         name = _name(thread)
         if not create and (not self._exists() or not self._opened().has_run(name)):
             return None
-        return StoredBook(Journal.open(self._opened().path, name, _meta(thread)))
+        store = self._opened()
+        return StoredBook(store, Journal.open(store, name, _meta(thread)))
 
     def threads(self) -> list[str]:
         if not self._exists():
@@ -140,7 +140,7 @@ class StoredShelf:
         name = _name(thread)
         away = f"{_AWAY}{name}-{untapped.urandom(4).hex()}"
         store = self._opened()
-        book = StoredBook(Journal.open(store.path, away, {**_meta(thread), "run": name}))
+        book = StoredBook(store, Journal.open(store, away, {**_meta(thread), "run": name}))
         try:
             list(book.news() or ())
             write(book)
@@ -152,6 +152,11 @@ class StoredShelf:
         if not store.has_run(name):
             store.open_shared(name, _meta(thread)).close()
         store.replace_run(name, away)
+
+    def close(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
 
     def _exists(self) -> bool:
         """Whether there is a store to read. Reading never makes one."""
@@ -165,7 +170,7 @@ class StoredShelf:
             return False
         return True
 
-    def _opened(self) -> Any:
+    def _opened(self) -> Store:
         if self._store is None:
             self._store = open_store(self._given, create=True)
         return self._store
