@@ -9,6 +9,7 @@ keeps is a run for each thread, `langgraph/<thread>`, which `lockstep log`, `rep
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -24,11 +25,13 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from lockstep_langgraph import history, rewriting
+from lockstep_langgraph import history, patches, rewriting, turns
 from lockstep_langgraph.core import Core
 from lockstep_langgraph.entries import Entry
 from lockstep_langgraph.lazy import LazyValues
+from lockstep_langgraph.stored import StoredShelf
 from lockstep_langgraph.threads import Put, Thread
+from lockstep_langgraph.values import Codec
 
 BRANCH = "lockstep_branch"  # in `configurable`: the branch to go on with, one that Lockstep made
 
@@ -54,7 +57,10 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         paranoid: bool = False,
     ) -> None:
         super().__init__(serde=serde)
-        self._core = Core(_shelf(store), _codec(serde, types), on_conflict, paranoid=paranoid)
+        self._core = Core(StoredShelf(store), Codec(types, serde=serde), on_conflict, paranoid=paranoid)
+        patches.install()
+        turns.install()
+        weakref.finalize(self._core, _uninstall)
 
     @classmethod
     def over(cls, core: Core) -> LockstepCheckpointer:
@@ -280,13 +286,6 @@ def _config(thread: str, ns: str, id: str, branch: str | None) -> RunnableConfig
     return {"configurable": configurable}
 
 
-def _shelf(store: Any) -> Any:
-    from lockstep_langgraph.stored import StoredShelf
-
-    return StoredShelf(store)
-
-
-def _codec(serde: Any, types: Collection[Any]) -> Any:
-    from lockstep_langgraph.values import Codec
-
-    return Codec(types, serde=serde)
+def _uninstall() -> None:
+    turns.uninstall()
+    patches.uninstall()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +24,7 @@ class Threads:
         self._busy = busy
         self._lock = threading.Lock()
         self._held: OrderedDict[str, Thread] = OrderedDict()
+        _all.add(self)
 
     @contextmanager
     def using(self, id: str, *, create: bool = False) -> Iterator[Thread | None]:
@@ -53,6 +56,12 @@ class Threads:
         for id in list(self._held):
             self._close(id)
         self.shelf.close()
+
+    def forked(self) -> None:
+        """In a forked child: another thread may have held a lock, and what was not stored yet the parent will store."""
+        _parents.append((dict(self._held), self.shelf.forked()))
+        self._lock = threading.Lock()
+        self._held = OrderedDict()
 
     def _close(self, id: str) -> None:
         with self._lock:
@@ -90,3 +99,16 @@ class Threads:
                     weight -= thread.weight
             finally:
                 thread.lock.release()
+
+
+_all: weakref.WeakSet[Threads] = weakref.WeakSet()
+_parents: list[object] = []  # what belongs to a parent is neither used in its child nor closed there
+
+
+def _forked() -> None:
+    for threads in list(_all):
+        threads.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -84,6 +84,10 @@ class Shelf(Protocol):
         """Lets go of what it has open; it may be used again."""
         ...
 
+    def forked(self) -> object:
+        """In a forked child: what it had open, which is the parent's and neither to be used nor closed here."""
+        ...
+
 
 class MemoryBook:
     """A thread's events in memory."""
@@ -161,6 +165,9 @@ class MemoryShelf:
 
     def close(self) -> None:
         pass
+
+    def forked(self) -> object:
+        return None
 
 
 def free_name(name: str, taken: Any) -> str:

@@ -158,6 +158,10 @@ class StoredShelf:
         if store is not None:
             store.close()
 
+    def forked(self) -> object:
+        store, self._store = self._store, None
+        return store
+
     def _exists(self) -> bool:
         """Whether there is a store to read. Reading never makes one."""
         if self._store is not None:

@@ -239,7 +239,7 @@ class Thread:
             put.parent,
             checkpoint["v"],
             checkpoint.get("ts"),
-            Item(codec.dump(dict(put.metadata), "metadata")),
+            Item(codec.dump_plain(dict(put.metadata), "metadata")),
             before if versions == before else versions,
             seen,
             above if parent is not None and cells == above else cells,

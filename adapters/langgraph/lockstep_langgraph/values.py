@@ -44,6 +44,10 @@ class Codec:
         more.allowed = allowed
         return more
 
+    def dump_plain(self, obj: Any, path: str = "") -> Value:
+        """As `dump`, whatever serializer the program has: of metadata, by which checkpoints are found and drawn."""
+        return self._taken(obj, path, None)
+
     def dump(self, obj: Any, path: str = "", lost: list[Loss] | None = None) -> Value:
         """The object as data, as it is now. `path`: what errors and reports call its place, as in `messages[3]`.
 
