@@ -50,25 +50,30 @@ def request(codec: Any, given: Any, config: Mapping[str, Any], options: Mapping[
     }
 
 
-def returned(codec: Any, last: Any) -> Value:
-    """The body of a turn's end: the shape of the last that it gave, and what it waits for. The values themselves are
-    in its last checkpoint: a thread of n turns would store n states a second time."""
+def returned(codec: Any, last: Any, mode: Any) -> Value:
+    """The body of a turn's end: the shape of the state that it gave last, and what it waits for; of a stream without
+    states only that. The values themselves are in its last checkpoint: a thread of n turns would store n states again.
+
+    mode  the stream's: one, or several
+    """
     payload = last
-    if isinstance(payload, tuple) and len(payload) in (2, 3) and isinstance(payload[-2], str):
-        payload = payload[-1]
+    if isinstance(payload, tuple) and len(payload) in (2, 3) and isinstance(mode, (list, tuple)):
+        mode, payload = payload[-2:]
+    elif isinstance(payload, tuple) and len(payload) == 2:
+        payload = payload[1]  # of a stream that tells the namespace too
     elif isinstance(payload, dict) and {"type", "ns", "data"} <= payload.keys():
-        payload = {**payload["data"], INTERRUPT: payload.get("interrupts")} if _is_state(payload["data"]) else payload
-    if not isinstance(payload, dict):
-        plain = payload is None or isinstance(payload, (bool, int, float, str))
-        return {"value": payload} if plain else {"type": type(payload).__qualname__}
-    told: dict[str, Value] = {"keys": [*sorted(str(key) for key in payload if key != INTERRUPT)]}
-    if waits := payload.get(INTERRUPT):
+        mode, waits, payload = payload["type"], payload.get("interrupts"), payload["data"]
+        payload = {**payload, INTERRUPT: waits} if waits and isinstance(payload, dict) else payload
+    told: dict[str, Value] = {}
+    if isinstance(payload, dict) and (waits := payload.get(INTERRUPT)):
         told["interrupts"] = [dumped(codec, getattr(each, "value", each), "interrupt") for each in waits]
-    return told
-
-
-def _is_state(data: Any) -> bool:
-    return isinstance(data, dict)
+    if mode != "values":
+        return told
+    if isinstance(payload, dict):
+        return {**told, "keys": [*sorted(str(key) for key in payload if key != INTERRUPT)]}
+    if payload is None or isinstance(payload, (bool, int, float, str)):
+        return {**told, "value": payload}
+    return {**told, "type": type(payload).__qualname__}
 
 
 def dumped(codec: Any, value: Any, path: str) -> Value:

@@ -19,6 +19,7 @@ from lockstep_langgraph.cells import Cell, Listed
 from lockstep_langgraph.entries import Entry
 
 ABSENT = "(absent)"
+ERROR = "__error__"
 
 type Found = tuple[str, str, str]  # the place, what was recorded there, what is there now
 
@@ -99,6 +100,15 @@ def writes(recorded: Mapping[int, tuple[str, Value]], now: Mapping[int, tuple[st
     return None
 
 
+def cancelled(writes: Mapping[int, tuple[str, Value]]) -> bool:
+    """Whether a task was ended since another failed."""
+    for channel, value in writes.values():
+        form = value.get("$value") if channel == ERROR and isinstance(value, dict) else None
+        if isinstance(form, dict) and form.get("name") == "CancelledError":
+            return True
+    return False
+
+
 def endings(status: str, recorded: Value, now: str, given: Any) -> Found | None:
     """The same for how a turn ended. `given`: what it gave now, as data, or the exception that ended it."""
     if status != now:
@@ -126,7 +136,7 @@ def _plain(value: Value) -> Value:
 
 def _raised(write: tuple[str, Value]) -> Value:
     channel, value = write
-    return _plain(value) if channel == "__error__" else value
+    return _plain(value) if channel == ERROR else value
 
 
 def _told(status: str, given: Any) -> str:

@@ -53,15 +53,14 @@ def _failure(told: Any) -> BaseException:
 
 
 def _raising(task: Any, error: BaseException, resumed: Any) -> Any:
-    from langgraph._internal._runnable import RunnableCallable
+    from langchain_core.runnables import Runnable
 
-    def raises(_: Any, config: Any) -> Any:
-        if resumed is not None:
-            config["configurable"][_SEND]([(_RESUME, resumed)])
-        raise error
+    class Raises(Runnable[Any, Any]):
+        """In the place of a node."""
 
-    async def araises(given: Any, config: Any) -> Any:
-        return raises(given, config)
+        def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+            if resumed is not None:
+                config["configurable"][_SEND]([(_RESUME, resumed)])
+            raise error
 
-    node = RunnableCallable(raises, araises, name=task.name, trace=False)
-    return replace(task, proc=node, writers=(), retry_policy=(), subgraphs=())
+    return replace(task, proc=Raises(), writers=(), retry_policy=(), subgraphs=())

@@ -138,13 +138,19 @@ class Session:
         """The turns to run, one after the other; each is to be `ended` before the next is asked for."""
         book = ReplayBook(self.record, self.server.reveal)
         shelf = ReplayShelf(self.thread, book)
-        saver = LockstepCheckpointer.over(Core(shelf, self.codec))
-        graph = self.target.copy(update={"checkpointer": saver, "cache": None})
+        made: tuple[Any, Core] | None = None
         for turn in self._chosen:
             if self.server.latch.stopped:
                 return
-            playing = Playing(self, graph, saver._core, book, past(self.record, turn))
+            if made is None:
+                book.close()
+                core = Core(shelf, self.codec)
+                saver = LockstepCheckpointer.over(core)
+                made = self.target.copy(update={"checkpointer": saver, "cache": None}), core
+            playing = Playing(self, *made, book, past(self.record, turn))
             yield playing
+            if playing.past.status != Status.OK or self.options.depth == "node":
+                made = None  # what it has put is not all that was put then
             for other in sorted(shelf.others):
                 self.server.note(f"thread {other}", "a graph that a node ran on a thread of its own: not compared")
 
@@ -389,7 +395,8 @@ class Playing:
                 )  # fmt: skip
         if whole and not self._nodes:
             self.serving.finish()
-        self._compare_writes(whole and not self._nodes)
+        if not self._nodes:
+            self._compare_writes(whole)
         self._compare_ends()
 
     def _compare_ends(self) -> None:
@@ -407,7 +414,7 @@ class Playing:
         now = self.turned.written()
         for place in sorted({*self._written, *now}, key=lambda place: (place[1], place[0])):
             before, after = self._written.get(place), now.get(place)
-            if (before is None or after is None) and not whole:
+            if not whole and (before is None or after is None or compare.cancelled(before) or compare.cancelled(after)):
                 continue  # of tasks beside one that failed, how far they came is a race
             found = compare.writes(before or {}, after or {})
             if found is not None:

@@ -190,7 +190,7 @@ def _stream(plain: Any) -> Any:
     def stream(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
         turn = _begin(self, input, config, options, "stream", sys._getframe(1).f_code)
         source = plain(self, input, config, **options)
-        return source if turn is None else _driven(turn, source)
+        return source if turn is None else _driven(turn, source, options.get("stream_mode") or self.stream_mode)
 
     return stream
 
@@ -200,7 +200,7 @@ def _astream(plain: Any) -> Any:
     def astream(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
         turn = _begin(self, input, config, options, "astream", sys._getframe(1).f_code)
         source = plain(self, input, config, **options)
-        return source if turn is None else _adriven(turn, source)
+        return source if turn is None else _adriven(turn, source, options.get("stream_mode") or self.stream_mode)
 
     return astream
 
@@ -259,7 +259,7 @@ def _leave(token: Token[Turn | None]) -> None:
         pass  # a generator that the collector closes in another context
 
 
-def _driven(turn: Turn, source: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+def _driven(turn: Turn, source: Generator[Any, Any, Any], mode: Any) -> Generator[Any, Any, Any]:
     """What `source` gives, with the turn on while it runs and off while its caller does."""
     last: Any = None
     count = 0
@@ -294,10 +294,10 @@ def _driven(turn: Turn, source: Generator[Any, Any, Any]) -> Generator[Any, Any,
     except BaseException as error:
         turn.end(Status.ERROR, error)
         raise
-    turn.end(Status.OK, asked.returned(turn.keeper.codec, last))
+    turn.end(Status.OK, asked.returned(turn.keeper.codec, last, mode))
 
 
-async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any], mode: Any) -> AsyncGenerator[Any, Any]:
     from asyncio import CancelledError
 
     last: Any = None
@@ -336,4 +336,4 @@ async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any]) -> AsyncGenerat
     except BaseException as error:
         turn.end(Status.ERROR, error)
         raise
-    turn.end(Status.OK, asked.returned(turn.keeper.codec, last))
+    turn.end(Status.OK, asked.returned(turn.keeper.codec, last, mode))

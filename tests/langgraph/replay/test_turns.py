@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import operator
-from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -71,13 +70,6 @@ class Saver(InMemorySaver):
 
 class State(TypedDict):
     seen: Annotated[list[str], operator.add]
-
-
-@pytest.fixture(autouse=True)
-def wrapped() -> Iterator[None]:
-    turns.install()
-    yield
-    turns.uninstall()
 
 
 def graph_of(saver: Any, *nodes: Any) -> Any:
