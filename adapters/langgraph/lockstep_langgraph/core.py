@@ -49,7 +49,9 @@ class Core:
         self.codec = codec
         self.on_conflict = on_conflict
         self.paranoid = paranoid
-        self.own = Threads(shelf, self._turn_on)
+        # The core would hold itself, and what is installed for it, until the next collection.
+        turn_on = weakref.WeakMethod(self._turn_on)
+        self.own = Threads(shelf, lambda thread: bool((asked := turn_on()) and asked(thread)))
         self.elsewhere: Callable[[], Threads | None] | None = None
         self.faults: list[str] = []
         self._on: weakref.WeakKeyDictionary[turns.Turn, On] = weakref.WeakKeyDictionary()
