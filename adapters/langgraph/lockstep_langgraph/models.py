@@ -17,13 +17,14 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.language_models.chat_models import generate_from_stream
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.outputs.chat_generation import merge_chat_generation_chunks
-from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.config import ensure_config, run_in_executor
 from langchain_core.utils.uuid import uuid7
 
 from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
 from lockstep.session.call import Call, Piece
+from lockstep.session.lanes import INSIDE, leave
 from lockstep_langgraph import answers, calls
 from lockstep_langgraph.calls import Program, Running
 
@@ -31,7 +32,7 @@ KIND = "model"
 
 # What a subclass has of its own: each goes to the provider.
 _HOOKS = ("_generate", "_agenerate", "_stream", "_astream", "_stream_chat_model_events", "_astream_chat_model_events")
-_CHUNK, _TOKEN, _EVENT, _MORE = "chunk", "token", "event", "more"
+_CHUNK, _TOKEN, _EVENT, _MORE, _THREAD = "chunk", "token", "event", "more", "thread"
 # Of the fake models, what they will answer is a parameter.
 _ANSWERS = "langchain_core.language_models.fake"
 _MOST_CLASSES = 512  # of models that something is remembered of
@@ -119,7 +120,8 @@ def _stand_in(model: Any, message_id: str) -> Any:
     provider = _Provider(model, message_id)
     found = cls.__new__(cls)
     hooks = {name: getattr(provider, name) for name in _HOOKS if getattr(cls, name, None) is not None}
-    object.__setattr__(found, "__dict__", {**model.__dict__, **hooks})
+    # Only what goes to the provider is limited, and waits there.
+    object.__setattr__(found, "__dict__", {**model.__dict__, **hooks, "rate_limiter": None})
     for name in ("__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__"):
         object.__setattr__(found, name, getattr(model, name, None))
     return found
@@ -148,6 +150,7 @@ class _Provider:
     def _generate(self, asked: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         call = self._open(asked, stop, kwargs)
         if call is None:
+            self._limit()
             return self._real("_generate", run_manager)(asked, stop=stop, **kwargs)  # type: ignore[no-any-return]
         if call.held:
             call.ready()
@@ -155,6 +158,7 @@ class _Provider:
             return self._whole(call, list(self._taken(call)), run_manager)
         try:
             with Running(call):
+                self._limit()
                 told = _tells(run_manager, call)
                 result: ChatResult = self._real("_generate", told)(asked, stop=stop, **kwargs)
         except BaseException as error:
@@ -166,6 +170,7 @@ class _Provider:
     async def _agenerate(self, asked: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         call = self._open(asked, stop, kwargs)
         if call is None:
+            await self._alimit()
             return await self._real("_agenerate", run_manager)(asked, stop=stop, **kwargs)  # type: ignore[no-any-return]
         if call.held:
             await call.aready()
@@ -176,6 +181,7 @@ class _Provider:
             return self._whole(call, pieces, None)
         try:
             with Running(call):
+                await self._alimit()
                 told = _tells(run_manager, call)
                 result: ChatResult = await self._real("_agenerate", told)(asked, stop=stop, **kwargs)
         except BaseException as error:
@@ -209,6 +215,7 @@ class _Provider:
     ) -> Iterator[Any]:  # fmt: skip
         call = self._open(asked, stop, kwargs)
         if call is None:
+            self._limit()
             yield from self._real(name, run_manager)(asked, stop=stop, **kwargs)
             return
         if call.held:
@@ -225,6 +232,7 @@ class _Provider:
                 call.end(Status.CLOSED)
             return
         with Running(call):
+            self._limit()
             inner = self._real(name, _tells(run_manager, call))(asked, stop=stop, **kwargs)
         got: list[Any] = []
         try:
@@ -251,6 +259,7 @@ class _Provider:
     ) -> AsyncIterator[Any]:  # fmt: skip
         call = self._open(asked, stop, kwargs)
         if call is None:
+            await self._alimit()
             async for item in self._real(name, run_manager)(asked, stop=stop, **kwargs):
                 yield item
             return
@@ -268,6 +277,7 @@ class _Provider:
                 call.end(Status.CLOSED)
             return
         with Running(call):
+            await self._alimit()
             inner = self._real(name, _tells(run_manager, call))(asked, stop=stop, **kwargs)
         got: list[Any] = []
         try:
@@ -293,6 +303,14 @@ class _Provider:
         """The provider's own method, with the manager if it wants one."""
         method = getattr(self._model, name)
         return functools.partial(method, run_manager=run_manager) if _managed(self._class, name) else method
+
+    def _limit(self) -> None:
+        if self._model.rate_limiter:
+            self._model.rate_limiter.acquire(blocking=True)
+
+    async def _alimit(self) -> None:
+        if self._model.rate_limiter:
+            await self._model.rate_limiter.aacquire(blocking=True)
 
     # Recording.
 
@@ -420,9 +438,10 @@ class _Telling(CallbackManagerForLLMRun):
     """A run manager that also records what a provider tells it. The callbacks are the program's."""
 
     call: Call
+    threaded = False
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        _token(self.call, token, chunk, kwargs)
+        _token(self.call, token, chunk, kwargs, threaded=self.threaded)
         with Program(self.call):
             super().on_llm_new_token(token, chunk=chunk, **kwargs)
 
@@ -431,10 +450,12 @@ class _ATelling(AsyncCallbackManagerForLLMRun):
     call: Call
 
     def get_sync(self) -> CallbackManagerForLLMRun:
-        return _told_to(_Telling, super().get_sync(), self.call)  # type: ignore[no-any-return]
+        found = _told_to(_Telling, super().get_sync(), self.call)
+        found.threaded = True  # a provider without async methods, on a thread of its own
+        return found  # type: ignore[no-any-return]
 
     async def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        _token(self.call, token, chunk, kwargs)
+        _token(self.call, token, chunk, kwargs, threaded=False)
         with Program(self.call):
             await super().on_llm_new_token(token, chunk=chunk, **kwargs)
 
@@ -454,11 +475,13 @@ def _told_to(cls: Any, run_manager: Any, call: Call) -> Any:
     return found
 
 
-def _token(call: Any, token: Any, chunk: Any, kwargs: dict[str, Any]) -> None:
+def _token(call: Any, token: Any, chunk: Any, kwargs: dict[str, Any], *, threaded: bool) -> None:
     try:
         body: dict[str, Value] = {_TOKEN: snapshot.to_value(token)}
         if isinstance(chunk, ChatGenerationChunk):
             body["of"] = answers.of_chunk(chunk)
+        if threaded:
+            body[_THREAD] = True
         if kwargs:
             body[_MORE] = {name: snapshot.to_value(value) for name, value in kwargs.items()}
         call.part(body)
@@ -475,7 +498,25 @@ def _tell(piece: Piece, run_manager: Any) -> None:
 async def _atell(piece: Piece, run_manager: Any) -> None:
     if run_manager is not None and piece.status is None and _TOKEN in (body := _body(piece)):
         token, chunk, more = _told(body)
-        await run_manager.on_llm_new_token(token, chunk=chunk, **more)
+        if _THREAD not in body:
+            await run_manager.on_llm_new_token(token, chunk=chunk, **more)
+            return
+        tell = functools.partial(run_manager.get_sync().on_llm_new_token, token, chunk=chunk, **more)
+        await _in_a_thread(tell)
+
+
+async def _in_a_thread(tell: Callable[[], None]) -> None:
+    """Calls the program back on a thread that is none of its own, as the provider did."""
+    token = INSIDE.set(True)
+
+    def told() -> None:
+        INSIDE.set(None)
+        tell()
+
+    try:
+        await run_in_executor(None, told)
+    finally:
+        leave(token)
 
 
 def _told(body: dict[str, Any]) -> tuple[Any, ChatGenerationChunk | None, dict[str, Any]]:

@@ -50,8 +50,7 @@ def turn_of(calls: Any, seed: bytes) -> Iterator[Keeper]:
 class Native:
     """A thread's run without a session."""
 
-    def __init__(self, store: str = "native.db") -> None:
-        self.store = store
+    def __init__(self) -> None:
         self.run = f"langgraph/{next(_numbers)}"
         self.difference: Difference | None = None
         self.left: list[Any] = []
@@ -59,7 +58,7 @@ class Native:
         self.seed = b"\0" * 5 + bytes(range(11))
 
     def record(self, program: Callable[[], Any]) -> Any:
-        journal = Journal.open(self.store, self.run, {"adapter": "langgraph", "steps": "checkpoints"})
+        journal = Journal.open(None, self.run, {"adapter": "langgraph", "steps": "checkpoints"})
         turn = journal.begin_turn("invoke", {"input": None}, self.seed)
         try:
             with turn_of(journal, self.seed) as keeper:
@@ -72,7 +71,7 @@ class Native:
         return result
 
     def replay(self, program: Callable[[], Any]) -> Any:
-        with open_store(self.store) as store:
+        with open_store(None) as store:
             record = Record(store.run(self.run))
             server = Server(record, store.path)
             serving = server.turn(record.turns[0])
@@ -88,7 +87,7 @@ class Native:
 
     def effects(self) -> list[Any]:
         """The calls, with their children: (kind, name, lane, children)."""
-        with open_store(self.store) as store:
+        with open_store(None) as store:
             return _effects(Timeline(store.run(self.run)))
 
 
