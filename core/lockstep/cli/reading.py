@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from lockstep.cli import failures, terminal
-from lockstep.debugger import branches, calls, listing, live, render_forks, render_log
+from lockstep.debugger import branches, calls, listing, live, render_forks, render_log, render_native
 from lockstep.debugger.lines import Line, safe
 from lockstep.log import address as addresses
 from lockstep.log.store import open_store
@@ -48,8 +48,9 @@ def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: 
             _write(line)
         for line in render_log.log_uncovered(live.recorded(timeline.reader)):
             _write(line)
+        rows = render_native if timeline.is_native else render_log
         terminal.table(
-            render_log.LOG_COLUMNS, render_log.log_rows(timeline, steps[hidden:]), flexible=render_log.LOG_FLEXIBLE
+            render_log.LOG_COLUMNS, rows.log_rows(timeline, steps[hidden:]), flexible=render_log.LOG_FLEXIBLE
         )
         if hidden:
             _write([f" ┆ {hidden} earlier steps: lockstep log {shlex.quote(name)} --all"])
@@ -69,6 +70,10 @@ def show(address: str, *, store: str | None, as_json: bool, debug: bool) -> None
         found = listing.show(place)
         if as_json:
             terminal.emit(found)
+            return
+        if isinstance(found, listing.Checkpoint):
+            for line in render_native.shown(found, terminal.width(sys.stdout)):
+                _write(line)
             return
         effect = place.effect or listing.closing_effect(place.step)
         conversation = calls.read(place.timeline, effect).conversation if effect is not None else None

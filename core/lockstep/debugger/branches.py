@@ -15,6 +15,7 @@ from lockstep.errors import Code, StoreError
 from lockstep.log.address import MAIN, Address
 from lockstep.log.cut import unpack
 from lockstep.log.model import DIVERGED, BranchInfo, Event, Kind, RunState
+from lockstep.log.steps import TURN
 from lockstep.log.store import ROOT, RunReader
 
 # How a call of a branch got its answer, beside these: edited, reused, served, as its END says.
@@ -117,7 +118,7 @@ def _calls(own: RunReader, info: BranchInfo) -> tuple[dict[str, int], set[int], 
         if stream.process != ROOT:
             continue
         for seq, event in own.stored.heads(stream.id):
-            if event.kind is Kind.BEGIN and not event.of:
+            if event.kind is Kind.BEGIN and not event.of and event.what != TURN:
                 begun.add(event.pos)
             elif event.kind is Kind.END and (event.of in begun or event.of in open_):
                 begun.discard(event.of)

@@ -12,6 +12,7 @@ import msgspec
 
 from lockstep.debugger import answers, bodies, messages, outcomes
 from lockstep.debugger.answers import body, headers
+from lockstep.debugger.dialects import langchain
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Timeline
 from lockstep.session.policy import CLASSES, classify
@@ -52,7 +53,7 @@ def name(timeline: Timeline, effect: Effect) -> str:
     if effect.kind != MODEL:
         return effect.name
     request = timeline.request(effect)
-    return messages.read(request).model or effect.name
+    return effect.name if langchain.is_request(request) else messages.read(request).model or effect.name
 
 
 def effect_class(timeline: Timeline, effect: Effect) -> str:
@@ -67,11 +68,18 @@ def read(timeline: Timeline, effect: Effect) -> Call:
     outcome = timeline.outcome(effect)
     status = effect.status
     conversation = None
-    if effect.kind in _EXCHANGES:
+    if effect.kind == MODEL and langchain.is_request(request):
+        parts = list(timeline.parts(effect))
+        said = langchain.answer(parts, outcome if status is Status.OK else None)
+        conversation = messages.Conversation(
+            "langchain", effect.name, langchain.messages(request), said, streamed=bool(parts)
+        )
+        shown: Any = outcomes.shown([], outcome, status)
+    elif effect.kind in _EXCHANGES:
         got = answer(timeline.parts(effect))
         if effect.kind == MODEL:
             conversation = messages.read(request, _plain(got))
-        shown: Any = message(conversation) if conversation is not None else None
+        shown = message(conversation) if conversation is not None else None
         shown = shown or answers.shown(answers.state(got, outcome if status is Status.ERROR else None))
     elif effect.kind == PROCESS:
         shown = _delivered(timeline.pieces(effect))

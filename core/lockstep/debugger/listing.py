@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import branches, calls, ending, live, looked
+from lockstep.debugger import branches, calls, checkpointed, ending, live, looked
 from lockstep.debugger.branches import DAMAGED, Fork
 from lockstep.debugger.calls import Call
+from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
 from lockstep.debugger.looked import ReadRow
 from lockstep.errors import StoreError
 from lockstep.log import address as addresses
@@ -53,18 +54,19 @@ class EffectRow(msgspec.Struct, frozen=True, omit_defaults=True):
     answered: str = ""
 
 
-class StepRow(msgspec.Struct, frozen=True):
-    """One step in a list."""
+class StepRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One step in a list. `lane`: of a native run, that of its namespace."""
 
     address: str
     kind: str
     name: str
     effects: tuple[EffectRow, ...]
+    lane: str = ""
 
 
 class Log(msgspec.Struct, frozen=True):
     """`lockstep log --json`. `coverage`: what was live while it was recorded. `branches`: the names of all of the run,
-    main first; `forks`: what became of those that come from this one."""
+    main first; `forks`: what became of those that come from this one. `turns`: those of a native run."""
 
     run: str
     state: RunState
@@ -73,6 +75,7 @@ class Log(msgspec.Struct, frozen=True):
     coverage: tuple[Coverage, ...]
     steps: tuple[StepRow, ...]
     forks: tuple[Fork, ...] = ()
+    turns: tuple[TurnRow, ...] = ()
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -95,6 +98,18 @@ class Shown(msgspec.Struct, frozen=True):
     effects: tuple[EffectRow, ...]
     reads: tuple[ReadRow, ...] = ()
     answered: str = ""
+
+
+class Checkpoint(Shown, frozen=True, kw_only=True):
+    """`lockstep show --json` of a native run's step. `outcome`: the state, by channel; `changes`: what became of each
+    since the parent's; `tasks`: what was written on the way to it, of an end what no checkpoint holds yet. `parent`:
+    number of the step that it came from, -1 for none; `turn`: number of the turn that made it, 0 for none."""
+
+    parent: int
+    source: str
+    changes: tuple[ChangeRow, ...]
+    tasks: tuple[Task, ...]
+    turn: int
 
 
 def runs(store: Store) -> list[Run]:
@@ -139,6 +154,7 @@ def log(run: str, timeline: Timeline) -> Log:
         coverage=live.recorded(reader),
         steps=tuple(step_row(run, timeline, step) for step in timeline.steps),
         forks=tuple(branches.forks(reader, path, reader.branch)),
+        turns=checkpointed.turns(timeline),
     )
 
 
@@ -146,7 +162,7 @@ def step_row(run: str, timeline: Timeline, step: Step) -> StepRow:
     rows = tuple(effect_row(f"{run}:{step.number}", timeline, effect) for effect in step.effects)
     closing = closing_effect(step)
     title = step.name if closing is None else rows[step.effects.index(closing)].name
-    return StepRow(f"{run}:{step.number}", step.kind, title, rows)
+    return StepRow(f"{run}:{step.number}", step.kind, title, rows, step.lane if timeline.is_native else "")
 
 
 def effect_row(step: str, timeline: Timeline, effect: Effect) -> EffectRow:
@@ -184,6 +200,8 @@ def show(place: Place) -> Shown:
         shown = _shown(str(address), calls.read(timeline, effect), nested)
         return msgspec.structs.replace(shown, answered=answered(timeline, effect))
     rows = tuple(effect_row(f"{address}", timeline, one) for one in step.effects)
+    if timeline.is_native:
+        return _checkpoint(str(address), timeline, step, rows)
     reads = looked.of_step(str(address.path), timeline, step)
     closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)
     if closing is not None:
@@ -201,6 +219,15 @@ def _shown(address: str, call: Call, rows: tuple[EffectRow, ...]) -> Shown:
         address=address, kind=call.kind, name=call.name, lane=call.lane, effect_class=call.effect_class,
         site=call.site, status=call.status, began=call.began, duration=call.duration, request=call.request,
         outcome=call.outcome, error=call.error, effects=rows,
+    )  # fmt: skip
+
+
+def _checkpoint(address: str, timeline: Timeline, step: Step, rows: tuple[EffectRow, ...]) -> Checkpoint:
+    state = checkpointed.state(timeline, step)
+    return Checkpoint(
+        address=address, kind=step.kind, name=step.name, lane=step.lane, effect_class=None, site="", status=None,
+        began=step.at, duration=None, request=None, outcome=state.channels, error="", effects=rows,
+        parent=state.parent, source=state.source, changes=state.changes, tasks=state.tasks, turn=state.turn,
     )  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def log_uncovered(found: Sequence[Coverage]) -> list[Line]:
 def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
     """The rows of `log` for some steps of a run, newest first."""
     flat = [(step, effect) for step in steps for effect in (step.effects or (None,))]
-    spans = _concurrent([effect for _, effect in flat])
+    spans = concurrent([effect for _, effect in flat])
     rows = []
     for (step, effect), mark in zip(flat, spans, strict=True):
         only = len(step.effects) <= 1
@@ -104,7 +104,7 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
             continue
         within = "" if only else f".{effect.number}"
         answered = listing.answered(timeline, effect)
-        rows.append([number, within, *_effect_row(calls.read(timeline, effect), answered), mark])
+        rows.append([number, within, *effect_row(calls.read(timeline, effect), answered), mark])
     return rows[::-1]
 
 
@@ -126,7 +126,8 @@ def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
     return ["", "● step", safe(step.name), "", "", ""]
 
 
-def _effect_row(call: Call, answered: str) -> list[Piece]:
+def effect_row(call: Call, answered: str) -> list[Piece]:
+    """A call's cells: mark, summary, class, tokens and duration."""
     style = "bad" if call.error else "warn" if call.status in (None, Status.CANCELLED) else ""
     mark: Piece = (f"● {call.kind}", style) if style else f"● {call.kind}"
     conversation = call.conversation
@@ -212,7 +213,7 @@ def _bare(request: Any) -> Any:
     return request["arguments"] if framed else request
 
 
-def _concurrent(effects: Sequence[Effect | None]) -> list[str]:
+def concurrent(effects: Sequence[Effect | None]) -> list[str]:
     """A mark for each row of a listing that is printed from the last to the first: what overlapped in time."""
     spans: list[tuple[int, int]] = []
     for index, effect in enumerate(effects):

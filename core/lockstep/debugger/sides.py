@@ -18,7 +18,7 @@ from lockstep.errors import AddressError, Code
 from lockstep.log import address as addresses
 from lockstep.log.model import Event, Kind, Status, StreamInfo, Value
 from lockstep.log.store import RunReader, Store
-from lockstep.log.timeline import ROOT, STEP, Effect, Place, Step, Timeline, resolve
+from lockstep.log.timeline import ROOT, STEP, Effect, Place, Step, Timeline, find, resolve
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
@@ -91,7 +91,7 @@ class Side:
         self.lanes: dict[str, Lane] = {}
         self._words: dict[str, str] = {}
         # A threadless address means all of the run's processes, but not what its supervisor wrote.
-        thread = addresses.split(place.address, store.has_run)[1]
+        thread = find(store, place.address)[1]
         infos = (
             [place.timeline.stream] if thread else [one for one in self.reader.streams if one.process != ending.PROCESS]
         )

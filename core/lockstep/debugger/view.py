@@ -14,7 +14,7 @@ from lockstep.log import address as addresses
 from lockstep.log.address import MAIN, Address
 from lockstep.log.model import Kind, RunState
 from lockstep.log.store import RunReader, open_store
-from lockstep.log.timeline import Timeline
+from lockstep.log.timeline import Timeline, find
 
 DIVERGED = "diverged"
 
@@ -77,7 +77,7 @@ class View(msgspec.Struct, frozen=True):
     def _read(self) -> Iterator[Timeline]:
         place = addresses.parse(self.address)
         with open_store(self.store) as opened:
-            run, _ = addresses.split(place, opened.has_run)
+            run, _ = find(opened, place)
             yield Timeline(opened.run(run, place.branch))
 
 

@@ -208,7 +208,9 @@ class Place(msgspec.Struct, frozen=True):
 def resolve(store: Store, text: str) -> Place:
     """What an address names in a store. Raises AddressError LS205 (no such run), LS206 (no such place)."""
     address = addresses.parse(text)
-    run, thread = addresses.split(address, store.has_run)
+    run, thread = find(store, address)
+    if not thread:
+        address = msgspec.structs.replace(address, path=run)
     timeline = Timeline(store.run(run, address.branch), thread)
     if address.step is None:
         return Place(address, timeline, None, None)
@@ -218,10 +220,31 @@ def resolve(store: Store, text: str) -> Place:
     return Place(address, timeline, step, timeline.effect(address.step, address.effect, address.child))
 
 
+def find(store: Store, address: addresses.Address) -> tuple[str, str]:
+    """The run's name and the thread's ("" for none). Where no run is called so, the one native run whose thread is.
+    Raises AddressError LS205."""
+    try:
+        return addresses.split(address, store.has_run)
+    except AddressError:
+        meant = [name for name in store.names() if address.path in _thread_of(name)]
+        if len(meant) == 1:
+            return meant[0], ""
+        if meant:
+            names = ", ".join(meant[:5]) + (", …" if len(meant) > 5 else "")
+            raise AddressError(Code.NO_RUN, f"{address.path} may mean any of these runs: {names}") from None
+        raise
+
+
+def _thread_of(name: str) -> tuple[str, ...]:
+    """How the thread of a native run may be called without its framework."""
+    _, slash, thread = name.partition("/")
+    return (thread, addresses.unquote(thread)) if slash else ()
+
+
 def branch_of(store: Store, text: str) -> RunReader:
     """What `RUN` or `RUN@BRANCH` names. Raises AddressError LS205, LS206."""
     address = addresses.parse(text)
-    run, thread = addresses.split(address, store.has_run)
+    run, thread = find(store, address)
     if thread or address.step is not None:
         raise AddressError(Code.NO_ADDRESS, f"a whole run or branch is meant here, as {run}, and not {text}")
     return store.run(run, address.branch)

@@ -1,0 +1,213 @@
+"""What is told of a native run's steps: the state at each, what changed, what its tasks wrote, and in which turn.
+
+Everything is read from inert data, by the form that `lockstep.log.checkpoints` describes: the framework and its
+adapter are not needed, and nothing of either is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import calls, outcomes
+from lockstep.log import checkpoints, native
+from lockstep.log.checkpoints import Change
+from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.log.timeline import END, Step, Timeline
+
+# Channels that a graph keeps for itself: what is shown of a state are those that the user declared.
+_OWN = ("__", "branch:", "lg_branch:")
+
+INTERRUPT, ERROR, RESUME = "__interrupt__", "__error__", "__resume__"
+_QUIET = frozenset({"__no_writes__", "__scheduled__"})
+
+
+class TurnRow(msgspec.Struct, frozen=True):
+    """One turn in a list. `status`: ok, error, closed or cancelled; "" while it is open, or was cut off. Times in ns.
+    `steps`: numbers of its first and last, empty where it made none."""
+
+    number: int
+    name: str
+    status: str
+    began: int
+    duration: int | None
+    steps: tuple[int, ...]
+    error: str = ""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What one task wrote. `writes`: channel and value, in order; `waits`: for what it asked a human; `error`: what it
+    failed with."""
+
+    node: str
+    lane: str
+    writes: tuple[tuple[str, Any], ...]
+    waits: tuple[Any, ...] = ()
+    answered: tuple[Any, ...] = ()
+    error: str = ""
+
+
+class ChangeRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of a channel since the parent. `how`: added, removed, changed, or grown, of a list that only got
+    items: then `items` are these, and else `before` and `after` say what it was and is."""
+
+    channel: str
+    how: str
+    before: Any = None
+    after: Any = None
+    items: tuple[Any, ...] = ()
+
+
+class State(msgspec.Struct, frozen=True):
+    """A step's state.
+
+    parent    number of the step whose state it came from, -1 for none
+    source    what the framework calls its kind
+    channels  those that the user declared, by name
+    tasks     what was written on the way to it; of an end, what is written on the last step
+    turn      number of the turn that made it, 0 for none
+    """
+
+    parent: int
+    source: str
+    channels: dict[str, Any]
+    changes: tuple[ChangeRow, ...]
+    tasks: tuple[Task, ...]
+    turn: int
+
+
+def is_users(channel: str) -> bool:
+    """Whether a channel is one that the user declared."""
+    return not channel.startswith(_OWN)
+
+
+def turns(timeline: Timeline) -> tuple[TurnRow, ...]:
+    """The turns of a branch, in order."""
+    return tuple(_turn(timeline, one) for one in timeline.turns)
+
+
+def _turn(timeline: Timeline, turn: native.Turn) -> TurnRow:
+    end = turn.end
+    error = ""
+    if end is not None and end.what == Status.ERROR:
+        error = calls.exception(timeline.reader.body(timeline.stream.id, turn.end_seq))
+    return TurnRow(
+        number=turn.number, name=turn.name, status=str(end.what) if end is not None else "", began=turn.begin.at,
+        duration=end.at - turn.begin.at if end is not None else None,
+        steps=(turn.first, turn.last) if turn.first >= 0 else (), error=error,
+    )  # fmt: skip
+
+
+def turn_of(timeline: Timeline, step: Step) -> native.Turn | None:
+    """The turn that made a step, or, of an end, the last one."""
+    if step.kind == END:
+        return timeline.turns[-1] if timeline.turns else None
+    return next((turn for turn in timeline.turns if turn.first <= step.number <= turn.last), None)
+
+
+def asked(timeline: Timeline, turn: native.Turn) -> Value:
+    """What a turn was given."""
+    request = timeline.reader.field(timeline.stream.id, turn.seq, "request")
+    return request.get("input") if isinstance(request, dict) else None
+
+
+def said(timeline: Timeline, step: Step) -> list[tuple[str, bool, Value]]:
+    """What a step's own record says of the user's channels: name, whether the value is what a list got, and value.
+    Reads no other record."""
+    record = timeline.reader.body(step.stream, step.seq)
+    changed = record.get(checkpoints.CHANNELS) if isinstance(record, dict) else None
+    found: list[tuple[str, bool, Value]] = []
+    for name, change in changed.items() if isinstance(changed, dict) else ():
+        if isinstance(change, dict) and (is_users(name) or name == "__start__"):
+            grown = checkpoints.ITEMS in change
+            found.append((name, grown, change.get(checkpoints.ITEMS if grown else checkpoints.VALUE)))
+    # What a graph was given is what its first checkpoint holds.
+    return [one for one in found if one[0] != "__start__"] or found
+
+
+def state(timeline: Timeline, step: Step) -> State:
+    """The state at a step. Raises StoreError LS202."""
+    turn = turn_of(timeline, step)
+    number = turn.number if turn is not None else 0
+    last = _last(timeline, step)
+    if step.kind == END:
+        found = _tasks(timeline, last.seq + 1) if last is not None else ()
+        return State(last.number if last is not None else -1, "", {}, (), tuple(found), number)
+    states = checkpoints.States(timeline.reader)
+    event = states.step(step.seq + 1)
+    parent = next((one.number for one in timeline.steps if one.seq == event.of - 1), -1) if event.of else -1
+    channels = {name: outcomes.to_json(value) for name, value in states.at(event.pos).items() if is_users(name)}
+    changes = tuple(_change(one) for one in states.changes(event.pos) if is_users(one.name))
+    tasks = tuple(_tasks(timeline, event.of)) if event.of else ()
+    return State(parent, event.what, channels, changes, tasks, number)
+
+
+def _last(timeline: Timeline, end: Step) -> Step | None:
+    """The last checkpoint that something was written on without another one behind it: the outermost one."""
+    before = [one for one in timeline.steps if one is not end and one.kind != END]
+    return next((one for one in reversed(before) if "/" not in one.lane), before[-1] if before else None)
+
+
+def _change(change: Change) -> ChangeRow:
+    if not change.was:
+        return ChangeRow(change.name, "added", after=outcomes.to_json(change.after))
+    if not change.there:
+        return ChangeRow(change.name, "removed", before=outcomes.to_json(change.before))
+    before, after = change.before, change.after
+    if isinstance(before, list) and isinstance(after, list) and change.kept == len(before):
+        return ChangeRow(change.name, "grown", items=tuple(map(outcomes.to_json, after[change.kept :])))
+    return ChangeRow(change.name, "changed", before=outcomes.to_json(before), after=outcomes.to_json(after))
+
+
+def pending(timeline: Timeline) -> Iterator[Task]:
+    """What tasks have written that no checkpoint holds yet, in all namespaces."""
+    heads = list(timeline.reader.heads(timeline.stream.id))
+    parents = {event.of for _, event in heads if event.kind is Kind.STEP}
+    last = {event.lane: event.pos for _, event in heads if event.kind is Kind.STEP}
+    newest = set(last.values()) - parents
+    yield from _read(timeline, [(seq, one) for seq, one in heads if one.kind is Kind.WRITES and one.of in newest])
+
+
+def _tasks(timeline: Timeline, pos: int) -> Iterator[Task]:
+    """What the tasks on a checkpoint wrote, in the order of their paths."""
+    heads = timeline.reader.heads(timeline.stream.id, pos)
+    return _read(timeline, [(one.seq, one.event) for one in native.writes(heads, pos)])
+
+
+def _read(timeline: Timeline, found: Sequence[tuple[int, Event]]) -> Iterator[Task]:
+    by_task: dict[str, tuple[Event, str, dict[int, tuple[str, Value]]]] = {}
+    for seq, event in found:
+        body = timeline.reader.body(timeline.stream.id, seq)
+        written = body.get("writes") if isinstance(body, dict) else None
+        path = str(body.get("path") or "") if isinstance(body, dict) else ""
+        _, _, writes = by_task.setdefault(event.what, (event, path, {}))
+        for entry in written if isinstance(written, list) else ():
+            match entry:
+                case [int(index), str(channel), value]:
+                    if index < 0 or index not in writes:  # special ones are replaced, others stay
+                        writes[index] = channel, value
+    for event, _, writes in sorted(by_task.values(), key=lambda one: (one[1], one[0].what)):
+        yield _task(event, [writes[index] for index in sorted(writes)])
+
+
+def _task(event: Event, writes: Sequence[tuple[str, Value]]) -> Task:
+    def of(channel: str) -> list[Value]:
+        return [value for name, value in writes if name == channel]
+
+    errors = of(ERROR)
+    return Task(
+        node=event.name, lane=event.lane,
+        writes=tuple((name, outcomes.to_json(value)) for name, value in writes if is_users(name)),
+        waits=tuple(outcomes.to_json(value) for value in of(INTERRUPT)),
+        answered=tuple(outcomes.to_json(value) for value in of(RESUME)),
+        error=_error(errors[0]) if errors else "",
+    )  # fmt: skip
+
+
+def _error(value: Value) -> str:
+    if isinstance(value, dict):
+        inner = value.get("$value")
+        return calls.exception(inner if isinstance(inner, dict) else value)
+    return str(value)

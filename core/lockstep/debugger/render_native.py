@@ -1,0 +1,187 @@
+"""The lines of `log` and `show` for native runs: nodes in the place of kinds, turns, states and what they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lockstep.debugger import branches, calls, checkpointed, inert, listing, render_log, words
+from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
+from lockstep.debugger.dialects import langchain
+from lockstep.debugger.lines import Line, Piece, cut, safe
+from lockstep.debugger.listing import Checkpoint
+from lockstep.log import native
+from lockstep.log.model import Status
+from lockstep.log.timeline import CHECKPOINT, END, Effect, Step, Timeline
+
+_WIDE = 160  # columns for what a step or turn says
+_SHOWN = 12  # messages of a state that are shown, and channels
+_ENDED = {Status.ERROR.value: ("failed", "bad"), Status.CANCELLED.value: ("cancelled", "warn")}
+_MARKS = {"grown": "+", "added": "+", "removed": "-", "changed": "~"}
+
+
+def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
+    """The rows of `log` for some steps, newest first, each with its calls below it; before those of a turn, its own."""
+    rows: list[list[Piece]] = []
+    turns = {row.number: row for row in checkpointed.turns(timeline)}
+    marks = iter(render_log.concurrent([effect for step in steps for effect in step.effects]))
+    within: native.Turn | None = None
+    last = steps[-1] if steps else None
+    for step in steps:
+        turn = checkpointed.turn_of(timeline, step)
+        if within is not None and turn is not within:
+            rows.append(_turn_row(timeline, within, turns[within.number]))
+        within = turn
+        for effect in step.effects:
+            rows.append(_call_row(timeline, effect, next(marks)))
+        if step.kind == END:
+            rows += [_task_row(task) for task in reversed(list(checkpointed.pending(timeline)))]
+        else:
+            rows.append(_step_row(timeline, step))
+    if within is not None:
+        rows.append(_turn_row(timeline, within, turns[within.number]))
+    # What a turn did that made no step, and is the last one, stands above all.
+    made = [one for one in timeline.turns if one.first < 0 and one is not within] if last is timeline.steps[-1] else []
+    rows += [_turn_row(timeline, one, turns[one.number]) for one in made[-1:]]
+    return rows[::-1]
+
+
+def _turn_row(timeline: Timeline, turn: native.Turn, row: TurnRow) -> list[Piece]:
+    given = checkpointed.asked(timeline, turn)
+    what = f"{safe(row.name)}   {safe(inert.line(given, _WIDE))}" if given is not None else safe(row.name)
+    ended: Piece = _ENDED.get(row.status, (row.status if row.status not in ("", Status.OK.value) else "", "warn"))
+    if not row.status:
+        ended = ("not ended", "warn")
+    error: Piece = (f"{what}   {safe(row.error)}", "bad") if row.error else what
+    duration = words.duration(row.duration / 1e9) if row.duration is not None else ""
+    return ["", "", (f"turn {row.number}", "strong"), error, ended, "", duration, ""]
+
+
+def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
+    record = timeline.reader.field(step.stream, step.seq, "hidden")
+    told = [] if record is True else checkpointed.said(timeline, step)
+    mark: Piece = f"● {safe(step.name)}" if step.kind == CHECKPOINT else (f"○ {safe(step.kind)}", "dim")
+    lane = "" if "/" not in step.lane else step.lane.partition("/")[2]
+    summary = cut(" · ".join(_told(*one) for one in told), _WIDE)
+    return [str(step.number), "", mark, safe(summary), (safe(lane), "dim"), "", "", ""]
+
+
+def _told(name: str, grown: bool, value: Any) -> str:
+    """What a channel got, in words."""
+    items = value if grown and isinstance(value, list) else [value]
+    if items and (all(map(langchain.is_message, items)) or inert.are_messages(value)):
+        last = items[-1] if langchain.is_message(items[-1]) else items[-1][-1]
+        more = f"(+{len(items)}) " if len(items) > 1 else ""
+        return more + inert.message(langchain.message(last))
+    if grown:
+        return f"{name} + {', '.join(inert.line(item) for item in items)}"
+    return inert.line(value) if name == "__start__" else f"{name} = {inert.line(value)}"
+
+
+def _call_row(timeline: Timeline, effect: Effect, mark: str) -> list[Piece]:
+    answered = listing.answered(timeline, effect)
+    row = render_log.effect_row(calls.read(timeline, effect), answered if answered != branches.RECORDED else "")
+    head = row[0]
+    title, style = head if isinstance(head, tuple) else (head, "")
+    return ["", f".{effect.number}", (title.replace("●", " ", 1), style), *row[1:], mark]
+
+
+def _task_row(task: Task) -> list[Piece]:
+    node = safe(task.node)
+    if task.error:
+        return ["", "", (f"✗ {node}", "bad"), (safe(task.error), "bad"), "failed", "", "", ""]
+    if task.waits:
+        return ["", "", (f"… {node}", "warn"), safe(_waiting(task)), "waits", "", "", ""]
+    wrote = " · ".join(f"{name} ← {inert.line(value)}" for name, value in task.writes)
+    return ["", "", f"✓ {node}", safe(wrote), ("not merged yet", "dim"), "", "", ""]
+
+
+def _waiting(task: Task) -> str:
+    return ", ".join(inert.line(one) for value in task.waits for one in _questions(value))
+
+
+def _questions(value: Any) -> list[Any]:
+    """What was asked, of the value that an interrupt is stored as."""
+    items = value.get("$items") if isinstance(value, dict) else value
+    found = items if isinstance(items, list) else [value]
+    return [one["value"] if isinstance(one, dict) and "value" in one else one for one in found]
+
+
+# -- show
+
+
+def shown(found: Checkpoint, width: int) -> list[Line]:
+    """The lines of `show` for a step. `width`: columns there are for one line; 0 where nothing is cut."""
+    path = found.address.rpartition(":")[0]
+    facts = [
+        f"lane {safe(found.lane)}" if found.lane not in ("", "main") else "",
+        f"turn {found.turn}" if found.turn else "",
+        safe(found.source) if found.source not in ("", native.LOOP, found.kind) else "",
+    ]
+    title = found.name if found.kind == CHECKPOINT else f"{found.kind} {found.name}" if found.name else found.kind
+    lines: list[Line] = [[
+        (safe(found.address), "address"), "  ", (safe(title), "strong"), "  ",
+        "  ".join(fact for fact in facts if fact),
+    ]]  # fmt: skip
+    if found.parent >= 0:
+        came = "on" if found.kind == END else "after"
+        lines.append([(f"{came:<11}", "dim"), (f"{safe(path)}:{found.parent}", "address")])
+    for task in found.tasks:
+        lines += _task_lines(task, width)
+    changed = {row.channel: row for row in found.changes}
+    state = found.outcome if isinstance(found.outcome, dict) else {}
+    for name in sorted(state, key=lambda name: name not in changed)[:_SHOWN]:
+        lines += _channel(name, state[name], changed.get(name), width)
+    for row in found.changes:
+        if row.how == "removed":
+            lines += _labelled("state", f"- {row.channel}   was {inert.line(row.before)}", width, "bad")
+    if len(state) > _SHOWN:
+        lines.append([f"{'':11}… and {len(state) - _SHOWN} more channels (--json shows all)"])
+    for effect in found.effects:
+        what = (
+            f"  {effect.kind} {safe(effect.name)}  {effect.effect_class}  lane {safe(effect.lane)}  {effect.answered}"
+        )
+        lines.append([("effect     ", "dim"), (safe(effect.address), "address"), what.rstrip()])
+    return lines
+
+
+def _task_lines(task: Task, width: int) -> list[Line]:
+    lines: list[Line] = []
+    if task.error:
+        lines += _labelled("failed", f"{task.node}   {task.error}", width, "bad")
+    elif task.waits:
+        lines += _labelled("waits", f"{task.node}   {_waiting(task)}", width, "warn")
+    for value in task.answered:
+        lines += _labelled("human", f"{task.node}   {inert.line(value)}", width)
+    for name, value in task.writes:
+        lines += _labelled("wrote", f"{task.node}   {name} ← {inert.line(value)}", width)
+    return lines
+
+
+def _channel(name: str, value: Any, change: ChangeRow | None, width: int) -> list[Line]:
+    mark = _MARKS[change.how] if change is not None else " "
+    new = len(change.items) if change is not None and change.how == "grown" else 0
+    if inert.are_messages(value):
+        grown = f"  (+{new})" if new else ""
+        lines = _labelled("state", f"{mark} {name}   {words.number(len(value), 'message')}{grown}", width)
+        first = max(0, len(value) - _SHOWN)
+        if first:
+            lines.append([f"{'':13}… {first} before (--json shows all)"])
+        for index, one in enumerate(value[first:], first):
+            is_new = index >= len(value) - new
+            said = inert.message(langchain.message(one))
+            lines += _labelled("", f"  {'+' if is_new else ' '} {said}", width, "good" if is_new else "")
+        return lines
+    text = f"{mark} {name}   {inert.line(value)}"
+    if change is not None:
+        text += {"added": "   (was absent)", "grown": f"   (+{new})"}.get(
+            change.how, f"   (was {inert.line(change.before, 80)})"
+        )
+    return _labelled("state", text, width, "good" if change is not None else "")
+
+
+def _labelled(label: str, text: str, width: int, style: str = "") -> list[Line]:
+    room = max(20, width - 11) if width else 0
+    text = safe(text)
+    body = cut(text, room) if room else text
+    return [[(f"{label:<11}", "dim"), (body, style) if style else body]]
