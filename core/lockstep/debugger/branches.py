@@ -15,7 +15,7 @@ from lockstep.errors import Code, StoreError
 from lockstep.log.address import MAIN, Address
 from lockstep.log.cut import unpack
 from lockstep.log.model import DIVERGED, BranchInfo, Event, Kind, RunState
-from lockstep.log.steps import TURN
+from lockstep.log.steps import TURN, is_native
 from lockstep.log.store import ROOT, RunReader
 
 # How a call of a branch got its answer, beside these: edited, reused, served, as its END says.
@@ -88,7 +88,7 @@ def _read(own: RunReader, bare: Fork, info: BranchInfo) -> Fork:
     diverged = finish is not None and finish.what == DIVERGED
     return msgspec.structs.replace(
         bare,
-        parent=bare.parent + (event.name if event is not None else ""),
+        parent=bare.parent + ((event.name if event is not None else "") or _left(own, info)),
         state=DIVERGED if diverged else ending.state(own.info, ending.read(own)).value,
         edits=tuple(given) if isinstance(given, dict) else (),
         live=counts.get("", 0) + max(0, len(unended) - len(refused)),
@@ -97,6 +97,11 @@ def _read(own: RunReader, bare: Fork, info: BranchInfo) -> Fork:
         served=counts.get("served", 0),
         refused=refused,
     )
+
+
+def _left(own: RunReader, info: BranchInfo) -> str:
+    """Where a branch of a native run left, if it does not say that: after the checkpoint before its cut."""
+    return f":{info.before - 1}" if is_native(own.stored.meta) and info.before else ""
 
 
 def _refusal(finish: Event | None) -> str:

@@ -65,12 +65,17 @@ def _map(value: dict[str, Value], room: int) -> str:
         data = value.get("data")
         size = f", {words.size(len(data))}" if isinstance(data, bytes) else ""
         return f"({value.get('type')!s}{size})"
-    title = str(value.get("$class") or kind).rpartition(":")[2].rpartition(".")[2]
+    title = "" if kind == "tuple" else str(value.get("$class") or kind).rpartition(":")[2].rpartition(".")[2]
     items = value.get("$items")
     if isinstance(items, list) and len(value) <= 3:
         return f"{title}({_joined([_said(item, room // 2) for item in items[:_NAMED]], len(items))})"
-    fields = {name: item for name, item in value.items() if name not in _WITHOUT}
+    # What an object has and was not given says little.
+    fields = {name: item for name, item in value.items() if name not in _WITHOUT and not _is_nothing(item)}
     return f"{title}({_fields(fields, room, '=')})"
+
+
+def _is_nothing(value: Value) -> bool:
+    return value is None or value in ([], {}) or (isinstance(value, dict) and value.get("$items") == [])
 
 
 def _fields(fields: dict[str, Value], room: int, between: str, *, quoted: bool = False) -> str:
