@@ -190,8 +190,8 @@ def _rest(objects: list[Any], start: int, before: Listed, codec: Codec, path: st
     known = {item.digest: item for item in items}
     found: list[Item] = []
     for n in range(start, len(objects)):
-        item = seen.get(id(objects[n])) if n > start else None
-        if item is None:
+        item = seen.get(id(objects[n]))
+        if item is None or not codec.is_as_stored(objects[n], item.value, path):
             item = Item(codec.dump(objects[n], f"{path}[{n}]"))
             item = known.get(item.digest, item)
         found.append(item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -19,6 +20,8 @@ from lockstep_langgraph.shelves import MAIN, Book, Branch
 
 PREFIX = "langgraph/"
 _AWAY = "rewriting-"  # what a thread is called while it is written anew
+_LONGEST = 150  # characters of an id, quoted: a run's name may have 200
+_SHORTENED = "%-"  # what a quoted id has nowhere
 _NATIVE = frozenset({Kind.STEP, Kind.WRITES})
 
 
@@ -130,7 +133,7 @@ class StoredShelf:
     def threads(self) -> list[str]:
         if not self._exists():
             return []
-        return [unquote(name[len(PREFIX) :]) for name in self._opened().names() if name.startswith(PREFIX)]
+        return [self._thread(name) for name in self._opened().names() if name.startswith(PREFIX)]
 
     def drop(self, thread: str) -> None:
         if self._exists() and self._opened().has_run(_name(thread)):
@@ -162,6 +165,12 @@ class StoredShelf:
         store, self._store = self._store, None
         return store
 
+    def _thread(self, name: str) -> str:
+        if _SHORTENED not in name:
+            return unquote(name[len(PREFIX) :])
+        meta: Any = self._opened().run(name).meta
+        return str(meta["native"]["thread"])
+
     def _exists(self) -> bool:
         """Whether there is a store to read. Reading never makes one."""
         if self._store is not None:
@@ -181,7 +190,13 @@ class StoredShelf:
 
 
 def _name(thread: str) -> str:
-    return PREFIX + quote(thread)
+    """The run's name. One that would be too long, or could not be printed, ends in a digest of the id, which the run's
+    meta has in full."""
+    name = quote(thread)
+    if len(name) <= _LONGEST and name.isprintable():
+        return PREFIX + name
+    digest = blake2b(thread.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return f"{PREFIX}{''.join(filter(str.isprintable, name))[:60]}{_SHORTENED}{digest}"
 
 
 def _meta(thread: str) -> dict[str, Value]:
