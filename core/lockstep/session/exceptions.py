@@ -93,14 +93,15 @@ def decode(value: Value, live: Mapping[str, object] | None = None) -> BaseExcept
 
 
 def revive(value: Value, call: Any = None, live: Mapping[str, object] | None = None) -> BaseException:
-    """`decode` for taps in a replay: what cannot be rebuilt is the session's divergence LS110."""
+    """`decode` for taps in a replay: what cannot be rebuilt is the divergence LS110 of the call's session."""
     try:
         return decode(value, live)
     except LockstepError as problem:
-        session = current.session
+        session: Any = current.session or getattr(call, "session", None)
         if session is None:
             raise
         session.diverge(problem.code, problem.message, call=call)
+        raise AssertionError("unreachable") from None
 
 
 class _Encoder:

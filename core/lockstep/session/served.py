@@ -60,9 +60,12 @@ class ServedCall:
         self.name = name
         # None: past the cut of an interrupted recording, where nothing will ever be handed out.
         recorded = self.session.match(self.lane, self.kind, name, digest, request)
+        if recorded is not None:
+            self.answered_by(recorded, digest)
+
+    def answered_by(self, recorded: Recorded, digest: bytes) -> None:
+        """This recorded effect is the one that is handed out; waits for its turn to be asked for."""
         self.recorded = recorded
-        if recorded is None:
-            return
         self.pos = recorded.begin.pos
         self._handed = Handed(digest, self.pos)
         self.session.log_of(self.lane).append(self._handed)

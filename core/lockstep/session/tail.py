@@ -102,9 +102,11 @@ class Tail:
     past  whether calls are still served past an edit
     """
 
-    def __init__(self, plan: Plan, later: Tape) -> None:
+    def __init__(self, plan: Plan, later: Tape, *, ordered: bool = True) -> None:
+        """Not `ordered`: the calls of a lane may come in another order than recorded, and are told by what they ask."""
         self.plan = plan
         self.tape = later
+        self._ordered = ordered
         self.past = plan.until > plan.upto
         self.unreached = {edit.pos: edit for edit in plan.edits}
         self._unused = Unused(later)
@@ -150,6 +152,9 @@ class Tail:
         while number < len(effects) and effects[number].seq in self._used:
             number += 1
         self._at[lane] = number
+        if not self._ordered:
+            left = (each for each in effects[number:] if each.begin.key == key and each.seq not in self._used)
+            return next(left, None)
         return effects[number] if number < len(effects) and effects[number].begin.key == key else None
 
     def _serves(self, effect: Recorded) -> bool:

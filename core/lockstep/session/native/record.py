@@ -99,19 +99,27 @@ class Record:
 
     def tape(self, first: int = 0, stop: int = sys.maxsize) -> Tape:
         """The calls that were begun at positions [first, stop), with all that came of them wherever that lies."""
-        begun: set[int] = set()
-        found = []
-        for seq, event in self.heads:
-            if event.kind is Kind.BEGIN:
-                if first <= event.pos < stop and event.what != TURN:
-                    begun.add(event.pos)
-                    found.append((seq, event))
-            elif event.of in begun and event.kind in (Kind.PART, Kind.END):
-                found.append((seq, event))
-        return self.indexed(found)
+        return self._tape({event.pos for event in self._begun if first <= event.pos < stop})
 
-    def indexed(self, heads: list[tuple[int, Event]]) -> Tape:
-        """A tape of these events."""
+    def split(self, since: int, upto: int) -> tuple[Tape, Tape]:
+        """Of the calls that were begun after position `since`: those that were answered up to `upto`, and all others,
+        also those in flight there."""
+        begun = {event.pos for event in self._begun if event.pos > since}
+        over = {event.of for _, event in self.heads if event.kind is Kind.END and event.pos <= upto} & begun
+        return self._tape(over), self._tape(begun - over)
+
+    @cached_property
+    def _begun(self) -> list[Event]:
+        return [event for _, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
+
+    def _tape(self, begun: set[int]) -> Tape:
+        """The calls that were begun at these positions."""
+        heads = [
+            (seq, event)
+            for seq, event in self.heads
+            if (event.kind is Kind.BEGIN and event.pos in begun)
+            or (event.of in begun and event.kind in (Kind.PART, Kind.END))
+        ]
         return Tape(heads, self.body, self.field, numbered=self.step_of, ordered=False)
 
     def step_of(self, at: int | Recorded) -> int:

@@ -93,7 +93,8 @@ class Server:
         that the adapter knows better, as `live_calls`, `steps`, `exit`."""
         latch = self.latch
         now, was = self.digest(end), self.recorded_digest(recorded)
-        clean = latch.difference is None and not self.notes and not self.faults and not more.get("live_calls")
+        faults = (*self.faults, *(fault for serving in self._servings for fault in serving.faults))
+        clean = latch.difference is None and not self.notes and not faults and not more.get("live_calls")
         counts: dict[str, int] = {}
         lanes: set[str] = set()
         for serving in self._servings:
@@ -116,7 +117,7 @@ class Server:
                 "digest": now.hex(),
                 "seconds": (untapped.monotonic_ns() - self._began) / 1e9,
                 "coverage": (*covered, *coverage.uncovered(self)),
-                "faults": tuple(self.faults),
+                "faults": faults,
                 "redacted": tuple(sorted(self.secrets.stood_in)),
                 **more,
             }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
@@ -84,6 +85,7 @@ class Serving:
     """Is `Calls`. What a `ServedCall` needs of its session, for one tape.
 
     tape         what is recorded
+    latched      where the first difference is
     interrupted  whether nothing is known of what follows it
     """
 
@@ -99,6 +101,7 @@ class Serving:
         self.deadline = deadline
         self.root = Strand("", Unasked(LaneTape()))
         self.counts: dict[str, int] = {}
+        self.faults: list[str] = []
         self.progress = 0  # grows with whatever a strand asks or gets
         self._lock: Any = untapped.RLock()
         self._strands: dict[str, Strand] = {}
@@ -122,13 +125,33 @@ class Serving:
                 found = self._strands[lane] = Strand(lane, Unasked(self.tape.lane(lane)))
             return found
 
-    def match(self, lane: Strand, kind: str, name: str, key: bytes, request: Value) -> Recorded | None:
-        """The recorded call that answers this one; None past the end of an interrupted recording. Raises Divergence."""
+    def recognised(
+        self, lane: Strand, kind: str, name: str, request: Value, key: Value
+    ) -> tuple[str, Value, bytes]:  # fmt: skip
+        """A call with its secrets hidden, and its match key: as the recorded one's, where that differs in the values of
+        its secrets only."""
+        hidden: tuple[str, Value, bytes] = self.secrets.asked(kind, name, request, key)
+        state: Unasked = lane.state
+        if not state.has(hidden[2]):
+            for effect in islice((each for each in state.left() if each.begin.what == kind), _ALIKE):
+                found = as_recorded(self, kind, effect, name, request, key)
+                if found is not None:
+                    return found
+        return hidden
+
+    def take(self, lane: Strand, key: bytes) -> Recorded | None:
+        """The recorded call that answers one with this match key, which is used up; None where there is none."""
         with self._lock:
             self.progress += 1
             found: Recorded | None = lane.state.take(key)
-            if found is not None:
-                return found
+            return found
+
+    def match(self, lane: Strand, kind: str, name: str, key: bytes, request: Value) -> Recorded | None:
+        """The recorded call that answers this one; None past the end of an interrupted recording. Raises Divergence."""
+        found = self.take(lane, key)
+        if found is not None:
+            return found
+        with self._lock:
             expected = lane.state.likeliest(kind, name)
         if self.latched.stopped:
             self.latched.raise_it()
@@ -153,6 +176,10 @@ class Serving:
     def count(self, kind: str) -> None:
         with self._lock:
             self.counts[kind] = self.counts.get(kind, 0) + 1
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """An error of our own while serving: the replay is not called identical."""
+        self.faults.append(f"{where}: {type(error).__name__}: {error}")
 
     def raise_latched(self) -> NoReturn:
         self.latched.raise_it()
@@ -304,15 +331,7 @@ class NativeCall(ServedCall):
         self.session.moved(self.recorded)
 
     def _hide(self, name: str, request: Value, key: Value) -> tuple[str, Value, bytes]:
-        hidden: tuple[str, Value, bytes] = self.session.secrets.asked(self.kind, name, request, key)
-        state: Unasked = self.lane.state
-        if not state.has(hidden[2]):
-            alike = (effect for effect in list(state.left())[:_ALIKE] if effect.begin.what == self.kind)
-            for effect in alike:
-                found = as_recorded(self.session, self.kind, effect, name, request, key)
-                if found is not None:
-                    return found
-        return hidden
+        return self.session.recognised(self.lane, self.kind, name, request, key)  # type: ignore[arg-type]
 
     def _waits(self, found: tuple[int, Event, Slot | None] | None) -> Iterator[None]:
         """Yields as long as this strand has to wait before it gets the piece."""
