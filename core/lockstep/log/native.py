@@ -85,6 +85,8 @@ def steps(heads: Iterable[tuple[int, Event]], stream: int) -> Iterator[Step]:
             draft = open_[event.pos] = Draft(seq, event)
             if event.of in open_:
                 open_[event.of].children.append(draft)
+        elif kind is Kind.FORK:
+            open_.clear()  # what was in flight where a branch leaves is no part of it
         elif kind is Kind.PART:
             if event.of in open_:
                 open_[event.of].parts.append(seq)
@@ -118,6 +120,8 @@ def turns(heads: Iterable[tuple[int, Event]]) -> tuple[Turn, ...]:
         elif event.kind is Kind.BEGIN and event.what == TURN:
             open_[event.pos] = len(found)
             found.append(Turn(len(found) + 1, event.name, seq, event))
+        elif event.kind is Kind.FORK:
+            open_.clear()
         elif event.kind is Kind.END and event.of in open_:
             at = open_.pop(event.of)
             found[at] = msgspec.structs.replace(found[at], end_seq=seq, end=event)

@@ -238,3 +238,22 @@ def test_what_no_record_covers_is_named_and_makes_the_replay_not_identical(run: 
     server.note("socket", "to 127.0.0.1:80")
     report = server.report()
     assert not report.identical and report.uncovered[0].detail == "to 127.0.0.1:80"
+
+
+def test_a_branch_that_left_in_a_turn_has_that_turn_up_to_there_and_its_own_after_it(run: Any) -> None:
+    turn = run.journal.begin_turn("invoke", {"n": 1})
+    first = run.journal.step("main", "input", "input", {}, b"0")
+    answer(run.journal, "q", "one")
+    run.journal.step("main", "plan", "loop", {}, b"1", first)
+    turn.end(Status.OK, None)
+    branch = run.journal.fork("try", first, latest=False)
+    again = branch.begin_turn("stream", {"n": 2})
+    answer(branch, "r", "two")
+    again.end(Status.OK, "x")
+    server = run.server("try")
+    before, after = server.record.turns
+    assert (before.left, before.interrupted, before.stop) == (True, True, first + 1)
+    assert (after.entry, after.left, server.record.result(after)) == ("stream", False, "x")
+    assert server.record.request(after) == {"n": 2}
+    assert served(server.turn(after), "r") == [("two", Status.OK)]
+    assert not server.turn(before).left()

@@ -156,6 +156,7 @@ class Forking:
     def report(self, ended: str, **more: Any) -> Report:
         """How it went. `ended`: complete or failed, as the framework's last turn did. `more`: fields of the report
         that the adapter knows better."""
+        self.journal.flush()
         served = list(self.served.handed())
         covered = [Coverage(kind, coverage.RECORDED, count) for kind, count in sorted(self.journal.counts.items())]
         unreached = tuple(address for edit in self.tail.unreached.values() for address in edit.told)

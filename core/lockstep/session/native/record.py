@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lockstep.log.model import Event, Kind, Value
 from lockstep.log.native import belongs
@@ -30,6 +31,8 @@ class RecordedTurn(msgspec.Struct, frozen=True):
     stop    position of the first event that belongs to another turn; sys.maxsize of the last one
     entry   the method: invoke, stream, ainvoke, …
     end     its END event without body, `end_seq` its number; None where it has none: it goes on, or was cut off
+    left    whether the branch left its parent in it: what follows is another turn, from the checkpoint that was
+            restored there
     """
 
     number: int
@@ -39,6 +42,7 @@ class RecordedTurn(msgspec.Struct, frozen=True):
     entry: str
     end: Event | None
     end_seq: int
+    left: bool = False
 
     @property
     def interrupted(self) -> bool:
@@ -66,13 +70,23 @@ class Record:
     @cached_property
     def turns(self) -> tuple[RecordedTurn, ...]:
         """The turns that began in this branch, or that it shares, in their order."""
-        begun = [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what == TURN]
-        ends = {event.of: (seq, event) for seq, event in self.heads if event.kind is Kind.END}
-        stops = [*(event.pos for _, event in begun[1:]), sys.maxsize]
-        return tuple(
-            RecordedTurn(number, event.pos, seq, stop, event.name, *_end(ends.get(event.pos)))
-            for number, ((seq, event), stop) in enumerate(zip(begun, stops, strict=True), 1)
-        )
+        found: list[RecordedTurn] = []
+        open_: dict[int, int] = {}
+        for seq, event in self.heads:
+            if event.kind is Kind.BEGIN and event.what == TURN:
+                if found and found[-1].stop == sys.maxsize:
+                    found[-1] = replace(found[-1], stop=event.pos)
+                open_[event.pos] = len(found)
+                found.append(RecordedTurn(len(found) + 1, event.pos, seq, sys.maxsize, event.name, None, -1))
+            elif event.kind is Kind.FORK and found:
+                for number in open_.values():
+                    found[number] = replace(found[number], left=True)
+                found[-1] = replace(found[-1], stop=event.pos)
+                open_.clear()
+            elif event.kind is Kind.END and event.of in open_:
+                number = open_.pop(event.of)
+                found[number] = replace(found[number], end=event, end_seq=seq)
+        return tuple(found)
 
     @cached_property
     def steps(self) -> tuple[tuple[int, Event], ...]:
@@ -146,7 +160,3 @@ class Record:
     def _of(self, turn: RecordedTurn) -> dict[str, Any]:
         found = self.body(turn.seq)
         return found if isinstance(found, dict) else {}
-
-
-def _end(found: tuple[int, Event] | None) -> tuple[Event | None, int]:
-    return (found[1], found[0]) if found is not None else (None, -1)
