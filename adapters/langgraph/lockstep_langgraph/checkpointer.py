@@ -118,7 +118,7 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
                 entry = thread.kept(where.ns, where.id) if where.id else thread.newest(where.ns, where.branch)
             if thread is None or entry is None:
                 return {name: {"writes": []} for name in channels}
-            found = history.of_channels(thread, entry, channels, self._core.codec)
+            found = history.of_channels(thread, entry, channels, self._core.codec, where.branch)
         return cast("Mapping[str, DeltaChannelHistory]", found)
 
     # Writing
@@ -133,14 +133,18 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         where = _Where(config)
         about = dict(get_checkpoint_metadata(config, metadata))
         about.pop(BRANCH, None)
-        entry = self._core.put(where.thread, Put(where.ns, where.id, cast("Any", checkpoint), about, new_versions))
+        entry = self._core.put(
+            where.thread, Put(where.ns, where.id, where.branch, cast("Any", checkpoint), about, new_versions)
+        )
         return _config(where.thread, entry.ns, entry.id, where.branch)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         where = _Where(config)
-        self._core.write(where.thread, where.ns, where.id or "", writes, WRITES_IDX_MAP, task_id, task_path)
+        self._core.write(
+            where.thread, where.ns, where.id or "", where.branch, writes, WRITES_IDX_MAP, task_id, task_path
+        )
 
     def delete_thread(self, thread_id: str) -> None:
         self._core.threads.drop(str(thread_id))
@@ -247,7 +251,9 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
             checkpoint=cast("Checkpoint", checkpoint),
             metadata=entry.metadata.make(codec),
             parent_config=_config(thread.id, entry.ns, entry.parent, branch) if entry.parent else None,
-            pending_writes=[(write.task, write.channel, write.item.make(codec)) for write in entry.sorted_writes()],
+            pending_writes=[
+                (write.task, write.channel, write.item.make(codec)) for write in thread.writes(entry, branch)
+            ],
         )
 
 

@@ -29,11 +29,13 @@ class On(msgspec.Struct):
     base     id of the checkpoint that it went on from, None in a thread that was empty
     latest   whether that was what the thread had last, and not one that was asked for by its id
     branch   that it writes, "" until it has written
+    named    that it was told to go on with
     """
 
     base: str | None
     latest: bool
     branch: str = ""
+    named: str | None = None
 
 
 class Core:
@@ -67,7 +69,7 @@ class Core:
         """The journal of the branch that a turn writes, where something of it is recorded before its first put."""
         with self.threads.using(turn.thread, create=True) as thread:
             assert thread is not None
-            branch = self._decide(thread, turn, None, _name("loop", turn))
+            branch = self._decide(thread, turn, None, None, _name("loop", turn))
             return thread.book.journal(branch)
 
     def fault(self, where: str, error: BaseException) -> None:
@@ -90,24 +92,24 @@ class Core:
                 id,
                 f" in {ns!r}" if ns else "",
             )
-        self._note(thread.id, ns, entry, latest=not id)
+        self._note(thread.id, ns, entry, branch, latest=not id)
         return entry
 
     def read_nothing(self, thread: str, ns: str) -> None:
         """A thread was read that does not exist."""
-        self._note(thread, ns, None, latest=True)
+        self._note(thread, ns, None, None, latest=True)
 
-    def _note(self, thread: str, ns: str, entry: Entry | None, *, latest: bool) -> None:
+    def _note(self, thread: str, ns: str, entry: Entry | None, named: str | None, *, latest: bool) -> None:
         turn = turns.running()
         if turn is None or ns or turn.keeper is not self or turn.thread != thread or turn in self._on:
             return
-        self._on[turn] = On(entry.id if entry is not None else None, latest)
+        self._on[turn] = On(entry.id if entry is not None else None, latest, named=named)
         turn.base = entry.id if entry is not None else None
 
     # Writing
 
     def put(self, thread: str, put: Put) -> Entry:
-        self._enter(thread, put.ns, put.parent, str(put.metadata.get("source", "loop")))
+        self._enter(thread, put.ns, put.parent, put.branch, str(put.metadata.get("source", "loop")))
         with self.threads.using(thread, create=True) as found:
             assert found is not None
             with self._kept(found):
@@ -118,19 +120,20 @@ class Core:
         thread: str,
         ns: str,
         id: str,
+        named: str | None,
         writes: Sequence[tuple[str, Any]],
         places: Mapping[str, int],
         task: str,
         path: str,
     ) -> None:
-        turn = self._enter(thread, ns, id, "loop")
+        turn = self._enter(thread, ns, id, named, "loop")
         with self.threads.using(thread, create=True) as found:
             assert found is not None
             with self._kept(found):
-                branch = self._on[turn].branch if turn is not None else None
+                branch = self._on[turn].branch if turn is not None else named
                 found.write(ns, id, writes, places, task, path, branch, self.codec)
 
-    def _enter(self, thread: str, ns: str, parent: str | None, source: str) -> turns.Turn | None:
+    def _enter(self, thread: str, ns: str, parent: str | None, named: str | None, source: str) -> turns.Turn | None:
         """Has the running turn begin in the log, if it is this thread's and has not yet.
 
         Not under the thread's lock: who makes a turn's first call has the turn's, and asks for the thread's.
@@ -143,7 +146,7 @@ class Core:
             with self.threads.using(thread, create=True) as found:
                 assert found is not None
                 with self._kept(found):
-                    branch = self._decide(found, turn, None if ns else parent, _name(source, turn))
+                    branch = self._decide(found, turn, None if ns else parent, named, _name(source, turn))
                     journal = found.book.journal(branch)
             if journal is not None:
                 turn.enter(journal)
@@ -157,35 +160,44 @@ class Core:
         if put.ns:
             root = thread.kept("", (put.metadata.get("parents") or {}).get(""))
             return root.branch if root is not None else parent.branch if parent is not None else MAIN
-        if parent is None or thread.is_head(parent):
-            return parent.branch if parent is not None else MAIN
+        if parent is None:
+            return put.branch if put.branch in thread.branches else MAIN
+        if (end := thread.end_of(parent, put.branch)) is not None:
+            return end
         name = _name(str(put.metadata.get("source", "loop")), None)
         if name == "branch" and (put.ns, parent.id) not in thread.addressed:
             conflicts.met(self.on_conflict, thread.id, parent.id)
-            return thread.fork(name, parent.branch, parent.pos)
+            return self._leave(thread, name, parent)
         return self._fork(thread, name, parent)
 
-    def _decide(self, thread: Thread, turn: turns.Turn, parent: str | None, name: str) -> str:
+    def _decide(self, thread: Thread, turn: turns.Turn, parent: str | None, named: str | None, name: str) -> str:
         """The branch that a turn writes: decided once, when it first has something to write."""
         on = self._on.get(turn)
         if on is None:
-            on = self._on[turn] = On(parent, True)
+            on = self._on[turn] = On(parent, True, named=named)
         if on.branch:
             return on.branch
         base = thread.kept("", on.base)
-        wanted = base.branch if base is not None else MAIN
-        moved = not thread.is_head(base) if base is not None else thread.newest("") is not None
-        if self._busy(thread, turn, wanted) or (moved and on.latest):
+        if base is None:
+            end = on.named if on.named in thread.branches else MAIN if thread.newest("") is None else None
+        else:
+            end = thread.end_of(base, on.named)
+        if (end is None and on.latest) or (end is not None and self._busy(thread, turn, end)):
             conflicts.met(self.on_conflict, thread.id, on.base)
-            wanted = thread.fork("branch", wanted, base.pos if base is not None else thread.book.start)
-        elif moved:
-            wanted = self._fork(thread, name, base) if base is not None else wanted
-        on.branch = wanted
-        return wanted
+            end = self._leave(thread, "branch", base)
+        elif end is None:
+            end = self._fork(thread, name, base) if base is not None else MAIN
+        on.branch = end
+        return end
+
+    def _leave(self, thread: Thread, name: str, base: Entry | None) -> str:
+        return (
+            thread.fork(name, base.branch, base.pos) if base is not None else thread.fork(name, MAIN, thread.book.start)
+        )
 
     def _fork(self, thread: Thread, name: str, parent: Entry) -> str:
         """A branch for what goes on from an earlier checkpoint because it was told to."""
-        branch = thread.fork(name, parent.branch, parent.pos)
+        branch = self._leave(thread, name, parent)
         log.warning(
             "thread %r goes on from checkpoint %s in branch %r, where its latest checkpoint is from now on",
             thread.id,

@@ -31,9 +31,13 @@ _KNOWN = frozenset({"v", "ts", "id", "channel_values", "channel_versions", "vers
 
 
 class Write:
-    """One write of a task. `index`: its place among the task's, below 0 for the special channels."""
+    """One write of a task.
 
-    __slots__ = ("channel", "index", "item", "node", "path", "task")
+    index        its place among the task's, below 0 for the special channels
+    branch, pos  where its WRITES stands in the log
+    """
+
+    __slots__ = ("branch", "channel", "index", "item", "node", "path", "pos", "task")
 
     def __init__(self, task: str, index: int, channel: str, item: Item, path: str, node: str = "") -> None:
         self.task = task
@@ -42,6 +46,8 @@ class Write:
         self.item = item
         self.path = path
         self.node = node
+        self.branch = ""
+        self.pos = 0
 
 
 class Entry:
@@ -52,12 +58,11 @@ class Entry:
     versions, seen, cells   whole; never changed, and shared with the parent where they are equal
     metadata         encoded
     more             other keys of the checkpoint, encoded; None for those that were absent
-    writes           of its tasks, by (task, index)
+    writes           of its tasks, by (branch, task, index): a task may run once in each branch
     hidden           it is kept only for what others are rebuilt from
     """
 
     __slots__ = (
-        "_sorted",
         "branch",
         "cells",
         "hidden",
@@ -104,21 +109,16 @@ class Entry:
         self.updated = updated
         self.more = more
         self.hidden = hidden
-        self.writes: dict[tuple[str, int], Write] = {}
-        self._sorted: list[Write] | None = None
+        self.writes: dict[tuple[str, str, int], Write] = {}
         self.name = ""
         self.branch = ""
         self.pos = 0
 
-    def add(self, write: Write) -> None:
-        self.writes[write.task, write.index] = write
-        self._sorted = None
-
-    def sorted_writes(self) -> list[Write]:
-        """In the order in which a superstep applies them."""
-        if self._sorted is None:
-            self._sorted = sorted(self.writes.values(), key=lambda each: (each.path, each.task, each.index))
-        return self._sorted
+    def add(self, write: Write, branch: str, pos: int) -> None:
+        write.branch, write.pos = branch, pos
+        place = branch, write.task, write.index
+        if write.index < 0 or place not in self.writes:
+            self.writes[place] = write
 
 
 def body_of(entry: Entry, parent: Entry | None, *, of: int) -> dict[str, Value]:

@@ -20,7 +20,9 @@ def ancestors(thread: Thread, entry: Entry) -> Iterator[Entry]:
         above = thread.kept(above.ns, above.parent)
 
 
-def of_channels(thread: Thread, entry: Entry, channels: Sequence[str], codec: Codec) -> dict[str, Any]:
+def of_channels(
+    thread: Thread, entry: Entry, channels: Sequence[str], codec: Codec, branch: str | None = None
+) -> dict[str, Any]:
     """Of each channel its `writes`, oldest first, and the value `seed` that they begin from, where one is stored.
 
     A stored value is from before the writes of its own checkpoint, so those count too; those of `entry` itself are
@@ -32,7 +34,7 @@ def of_channels(thread: Thread, entry: Entry, channels: Sequence[str], codec: Co
     for above in ancestors(thread, entry):
         if not left:
             break
-        for write in reversed(above.sorted_writes()):
+        for write in reversed(thread.writes(above, branch)):
             if write.channel in left:
                 writes[write.channel].append((write.task, write.channel, write.item.make(codec)))
         for name in left & above.cells.keys():

@@ -65,51 +65,69 @@ def _write(thread: Thread, entries: list[Entry], book: Book, shown: Collection[t
     places: dict[tuple[str, int], int] = {}  # new positions, by old branch and position
     names: dict[str, str] = {}
     for branch in thread.branches.values():
-        own = [entry for entry in entries if entry.branch == branch.name]
+        own: list[tuple[int, Entry, list[Write]]] = [
+            (entry.pos, entry, []) for entry in entries if entry.branch == branch.name
+        ]
+        for entry in entries:
+            own += [(pos, entry, writes) for pos, writes in _writes_in(entry, branch.name).items()]
         if branch.parent and not own:
             continue
-        names[branch.name] = _branch(thread, branch, entries, places, names, book)
-        for entry in own:
-            parent = thread.kept(entry.ns, entry.parent)
-            of = (
-                places.get((parent.branch, parent.pos), 0)
-                if parent is not None and thread.sees(parent, branch.name)
-                else 0
-            )
-            body = body_of(entry, parent if of else None, of=of)
-            if entry.ns and not of:
-                body["ns"] = entry.ns
-            if shown is not None and (entry.ns, entry.id) not in shown:
-                body["hidden"] = True
-            metadata: Any = entry.metadata.value
-            source = str(metadata.get("source", "loop")) if isinstance(metadata, dict) else "loop"
-            lane = lanes.of_namespace(entry.ns)
-            pos = book.step(names[branch.name], lane, entry.name, source, body, state_key(entry), of)
-            places[branch.name, entry.pos] = pos
-            _write_writes(entry, names[branch.name], pos, book)
+        names[branch.name] = _branch(branch, thread, places, names, book)
+        for old, entry, writes in sorted(own, key=lambda each: each[0]):
+            if writes:
+                pos = _write_writes(entry, writes, names[branch.name], places, book)
+            else:
+                pos = _write_step(thread, entry, names[branch.name], places, book, shown)
+            places[branch.name, old] = pos
+
+
+def _writes_in(entry: Entry, branch: str) -> dict[int, list[Write]]:
+    found: dict[int, list[Write]] = {}
+    for write in entry.writes.values():
+        if write.branch == branch:
+            found.setdefault(write.pos, []).append(write)
+    return found
 
 
 def _branch(
-    thread: Thread,
-    branch: Branch,
-    entries: list[Entry],
-    places: dict[tuple[str, int], int],
-    names: dict[str, str],
-    book: Book,
+    branch: Branch, thread: Thread, places: dict[tuple[str, int], int], names: dict[str, str], book: Book
 ) -> str:
+    """The new branch, which leaves after the last of what is kept and was before it."""
     if not branch.parent:
         return branch.name
-    shared = [entry for entry in entries if entry.branch in names and thread.sees(entry, branch.name)]
-    if not shared:
-        return book.fork(branch.name, MAIN, book.start, latest=branch.latest).name
-    last = shared[-1]
-    return book.fork(branch.name, names[last.branch], places[last.branch, last.pos], latest=branch.latest).name
+    line = thread.line(branch.name)
+    shared = [(name, pos) for name, pos in places if pos <= line.get(name, 0)]
+    last = shared[-1] if shared else None
+    parent, pos = (names[last[0]], places[last]) if last is not None else (MAIN, book.start)
+    return book.fork(branch.name, parent, pos, latest=branch.latest).name
 
 
-def _write_writes(entry: Entry, branch: str, pos: int, book: Book) -> None:
-    tasks: dict[tuple[str, str], list[Write]] = {}
-    for write in entry.sorted_writes():
-        tasks.setdefault((write.task, write.path), []).append(write)
-    for (task, path), writes in tasks.items():
-        lane = lanes.of_task(entry.ns, task, path)
-        book.writes(branch, lane, writes[0].node, task, pos, write_body(path, writes))
+def _write_step(
+    thread: Thread,
+    entry: Entry,
+    branch: str,
+    places: dict[tuple[str, int], int],
+    book: Book,
+    shown: Collection[tuple[str, str]] | None,
+) -> int:
+    parent = thread.kept(entry.ns, entry.parent)
+    of = 0
+    if parent is not None and thread.sees(parent, entry.branch):
+        of = places.get((parent.branch, parent.pos), 0)
+    body = body_of(entry, parent if of else None, of=of)
+    if entry.ns and not of:
+        body["ns"] = entry.ns
+    if shown is not None and (entry.ns, entry.id) not in shown:
+        body["hidden"] = True
+    metadata: Any = entry.metadata.value
+    source = str(metadata.get("source", "loop")) if isinstance(metadata, dict) else "loop"
+    return book.step(branch, lanes.of_namespace(entry.ns), entry.name, source, body, state_key(entry), of)
+
+
+def _write_writes(
+    entry: Entry, writes: list[Write], branch: str, places: dict[tuple[str, int], int], book: Book
+) -> int:
+    first = writes[0]
+    lane = lanes.of_task(entry.ns, first.task, first.path)
+    of = places[entry.branch, entry.pos]
+    return book.writes(branch, lane, first.node, first.task, of, write_body(first.path, writes))

@@ -118,9 +118,10 @@ class ReplayBook:
         turned.stored(made)
         return recorded.pos
 
-    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Any) -> None:
+    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Any) -> int:
         if self._turned is not None:
             self._turned.wrote(lane, node, of, body["writes"])
+        return of  # as much in the line as the checkpoint that it belongs to
 
     def fork(self, name: str, parent: str, pos: int, *, latest: bool = True) -> Branch:
         return Branch(name, parent, pos, latest)

@@ -33,8 +33,8 @@ class Book(Protocol):
         """Stores a checkpoint; its position. Durable on return."""
         ...
 
-    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> None:
-        """Stores writes of a task. Durable on return."""
+    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> int:
+        """Stores writes of a task; their position. Durable on return."""
         ...
 
     def fork(self, name: str, parent: str, pos: int, *, latest: bool = True) -> Branch:
@@ -101,8 +101,8 @@ class MemoryBook:
     def step(self, branch: str, lane: str, name: str, source: str, body: Value, key: bytes, of: int) -> int:
         return self._add(branch, Event(Kind.STEP, 0, 0, lane, source, name, of, -1, key, body))
 
-    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> None:
-        self._add(branch, Event(_WRITES, 0, 0, lane, task, node, of, -1, b"", body))
+    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> int:
+        return self._add(branch, Event(_WRITES, 0, 0, lane, task, node, of, -1, b"", body))
 
     def fork(self, name: str, parent: str, pos: int, *, latest: bool = True) -> Branch:
         free = free_name(name, self._branches)

@@ -40,9 +40,9 @@ class StoredBook:
         journal = self.journal(branch)
         return self._wrote(branch, journal, journal.step(lane, name, source, journal.hide(body), key, of))
 
-    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> None:
+    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> int:
         journal = self.journal(branch)
-        self._wrote(branch, journal, journal.writes(lane, node, task, of, journal.hide(body)))
+        return self._wrote(branch, journal, journal.writes(lane, node, task, of, journal.hide(body)))
 
     def fork(self, name: str, parent: str, pos: int, *, latest: bool = True) -> Branch:
         made = self.journal(parent).fork(name, pos, latest=latest)

@@ -27,7 +27,7 @@ from lockstep_langgraph.entries import (
     write_body,
     writes_of,
 )
-from lockstep_langgraph.shelves import Book, Branch
+from lockstep_langgraph.shelves import MAIN, Book, Branch
 
 _TASKS = "__pregel_tasks"
 
@@ -37,6 +37,7 @@ class Put(msgspec.Struct, frozen=True):
 
     ns: str
     parent: str | None
+    branch: str | None  # that was asked for by name
     checkpoint: Mapping[str, Any]
     metadata: Mapping[str, Any]
     new_versions: Mapping[str, Version]
@@ -95,12 +96,12 @@ class Thread:
         ids = self._sorted.get(ns)
         if ids is None:
             ids = self._sorted[ns] = sorted(space)
-        line = self._line(branch) if branch is not None else None
+        line = self.line(branch) if branch is not None else None
         for id in list(reversed(ids)):
             if before is not None and id >= before:
                 continue
             entry = space[id]
-            if not entry.hidden and self._shown(entry, line):
+            if not entry.hidden and self._has(entry.branch, entry.pos, line):
                 yield entry
 
     def all(self) -> list[Entry]:
@@ -109,18 +110,38 @@ class Thread:
         entries = [entry for space in self._spaces.values() for entry in space.values()]
         return sorted(entries, key=lambda entry: (places[entry.branch], entry.pos))
 
+    def writes(self, entry: Entry, branch: str | None = None) -> list[Write]:
+        """Those of its tasks in the order in which a superstep applies them, as far as the branch has them. Without
+        one, of all branches that can be the latest, as a saver without branches has them."""
+        if branch is None and not self.branches[entry.branch].latest:
+            branch = entry.branch
+        line = self.line(branch) if branch is not None else None
+        chosen: dict[tuple[str, int], Write] = {}
+        for write in entry.writes.values():
+            if self._has(write.branch, write.pos, line):
+                place = write.task, write.index
+                if write.index < 0 or place not in chosen:
+                    chosen[place] = write
+        return sorted(chosen.values(), key=lambda each: (each.path, each.task, each.index))
+
+    def end_of(self, entry: Entry, named: str | None) -> str | None:
+        """The branch that goes on from this checkpoint without leaving another. `named`: the one that was asked for."""
+        if named is not None and named in self.branches:
+            return named if self.newest(entry.ns, named) is entry else None
+        return entry.branch if self.is_head(entry) else None
+
     def is_head(self, entry: Entry) -> bool:
         return self._heads.get((entry.branch, entry.ns)) is entry
 
     def has_child(self, entry: Entry) -> bool:
         return bool(self._children.get((entry.ns, entry.id)))
 
-    def _shown(self, entry: Entry, line: dict[str, int] | None) -> bool:
+    def _has(self, branch: str, pos: int, line: dict[str, int] | None) -> bool:
         if line is None:
-            return self.branches[entry.branch].latest
-        return entry.branch in line and entry.pos <= line[entry.branch]
+            return self.branches[branch].latest
+        return pos <= line.get(branch, 0)
 
-    def _line(self, branch: str) -> dict[str, int]:
+    def line(self, branch: str) -> dict[str, int]:
         """The branches that one consists of, with the position up to which it has each."""
         line: dict[str, int] = {}
         upto = 1 << 62
@@ -179,7 +200,8 @@ class Thread:
     ) -> None:
         """Stores writes of a task of a checkpoint. Those of one that is not stored yet wait for it."""
         entry = self.kept(ns, id)
-        known = entry.writes if entry is not None else {}
+        branch = branch or (entry.branch if entry is not None else MAIN)
+        known = {(each.task, each.index) for each in self.writes(entry, branch)} if entry is not None else set()
         found = lanes.task(task)
         node = found.node if found is not None else _node(path)
         new: dict[int, Write] = {}
@@ -193,7 +215,7 @@ class Thread:
         if entry is None:
             self._early.setdefault((ns, id), []).append((task, list(new.values())))
         else:
-            self._log_writes(entry, branch or entry.branch, task, list(new.values()))
+            self._log_writes(entry, branch, task, list(new.values()))
 
     def fork(self, name: str, parent: str, pos: int) -> str:
         branch = self.book.fork(name, parent, pos)
@@ -205,10 +227,9 @@ class Thread:
         if not self.sees(entry, branch):
             branch = entry.branch
         lane = lanes.of_task(entry.ns, task, path)
-        self.book.writes(branch, lane, writes[0].node, task, entry.pos, write_body(path, writes))
+        pos = self.book.writes(branch, lane, writes[0].node, task, entry.pos, write_body(path, writes))
         for write in writes:
-            if write.index < 0 or (write.task, write.index) not in entry.writes:
-                entry.add(write)
+            entry.add(write, branch, pos)
         self.weight += len(writes)
 
     def _made(self, put: Put, parent: Entry | None, codec: Codec, paranoid: bool) -> Entry:
@@ -264,7 +285,7 @@ class Thread:
         """Whether a checkpoint is one of a branch's, own or shared."""
         if entry.branch == branch:
             return True
-        return entry.pos <= self._line(branch).get(entry.branch, 0)
+        return entry.pos <= self.line(branch).get(entry.branch, 0)
 
     def _take(self, branch: str, event: Event) -> None:
         body: Any = event.body
@@ -274,13 +295,12 @@ class Thread:
             entry.name = event.name
             self._add(entry, branch, event.pos)
         else:
-            entry_at = self._at(branch, event.of)
-            if entry_at is None:
+            found = self._at(branch, event.of)
+            if found is None:
                 return
             for write in writes_of(event.what, event.name, body):
-                if write.index < 0 or (write.task, write.index) not in entry_at.writes:
-                    entry_at.add(write)
-                    self.weight += 1
+                found.add(write, branch, event.pos)
+                self.weight += 1
 
     def _at(self, branch: str, pos: int) -> Entry | None:
         """The entry at a position that a branch sees."""
