@@ -6,6 +6,7 @@ neither, a call goes straight through.
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar, Token
 from typing import Any
 
@@ -14,12 +15,14 @@ from langchain_core.runnables.config import var_child_runnable_config
 from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Status, Value
 from lockstep.session import current as sessions
-from lockstep.session import exceptions, snapshot
+from lockstep.session import exceptions, sites, snapshot
 from lockstep.session.call import Call, Piece
 from lockstep_langgraph import lanes, turns
 
 # The lane of the task that is running.
 task: ContextVar[str] = ContextVar("lockstep_langgraph_task", default=lanes.ROOT)
+
+sites.pass_over(os.path.dirname(__file__))
 
 # The call whose own code is running: what that calls in turn is its child.
 _within: ContextVar[Call | None] = ContextVar("lockstep_langgraph_call", default=None)

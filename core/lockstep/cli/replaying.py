@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Self
@@ -85,7 +86,12 @@ def verify(
             lines += render.refusing(checked)
         _say(lines, quiet=as_json)
         done: list[replays.Replayed] = []
-        if not checked.problems and not refused:
+        if checked.native and not command:
+            # Nothing was recorded that could run it: the record is all there is to look at.
+            times = 0
+            again = f"lockstep replay {shlex.quote(run)} --target MODULE:GRAPH"
+            _say([["  a replay needs what made it: ", (again, "address")]], quiet=as_json or bool(checked.problems))
+        elif not checked.problems and not refused:
             with open(os.devnull, "wb") as nowhere, _Progress(times, quiet=as_json) as progress:
                 for one in checks.repeat(
                     path, run, command, times, nowhere.fileno(), trust=trust, isolate=isolate, debug=debug

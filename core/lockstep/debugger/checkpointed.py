@@ -20,13 +20,15 @@ from lockstep.log.timeline import END, Step, Timeline
 # Channels that a graph keeps for itself: what is shown of a state are those that the user declared.
 _OWN = ("__", "branch:", "lg_branch:")
 
+START = "__start__"
 INTERRUPT, ERROR, RESUME = "__interrupt__", "__error__", "__resume__"
-_QUIET = frozenset({"__no_writes__", "__scheduled__"})
+LEFT = "left"
 
 
 class TurnRow(msgspec.Struct, frozen=True):
-    """One turn in a list. `status`: ok, error, closed or cancelled; "" while it is open, or was cut off. Times in ns.
-    `steps`: numbers of its first and last, empty where it made none."""
+    """One turn in a list. `status`: ok, error, closed or cancelled; left, where the branch left another one in the
+    middle of it; "" while it is open, or was cut off. Times in ns. `steps`: numbers of its first and last, empty where
+    it made none."""
 
     number: int
     name: str
@@ -66,6 +68,7 @@ class State(msgspec.Struct, frozen=True):
     parent    number of the step whose state it came from, -1 for none
     source    what the framework calls its kind
     channels  those that the user declared, by name
+    given     what a graph was given, at its first checkpoint
     tasks     what was written on the way to it; of an end, what is written on the last step
     turn      number of the turn that made it, 0 for none
     """
@@ -76,6 +79,7 @@ class State(msgspec.Struct, frozen=True):
     changes: tuple[ChangeRow, ...]
     tasks: tuple[Task, ...]
     turn: int
+    given: Any = None
 
 
 def is_users(channel: str) -> bool:
@@ -94,8 +98,8 @@ def _turn(timeline: Timeline, turn: native.Turn) -> TurnRow:
     if end is not None and end.what == Status.ERROR:
         error = calls.exception(timeline.reader.body(timeline.stream.id, turn.end_seq))
     return TurnRow(
-        number=turn.number, name=turn.name, status=str(end.what) if end is not None else "", began=turn.begin.at,
-        duration=end.at - turn.begin.at if end is not None else None,
+        number=turn.number, name=turn.name, status=str(end.what) if end is not None else LEFT * turn.left,
+        began=turn.begin.at, duration=end.at - turn.begin.at if end is not None else None,
         steps=(turn.first, turn.last) if turn.first >= 0 else (), error=error,
     )  # fmt: skip
 
@@ -120,11 +124,11 @@ def said(timeline: Timeline, step: Step) -> list[tuple[str, bool, Value]]:
     changed = record.get(checkpoints.CHANNELS) if isinstance(record, dict) else None
     found: list[tuple[str, bool, Value]] = []
     for name, change in changed.items() if isinstance(changed, dict) else ():
-        if isinstance(change, dict) and (is_users(name) or name == "__start__"):
+        if isinstance(change, dict) and (is_users(name) or name == START):
             grown = checkpoints.ITEMS in change
             found.append((name, grown, change.get(checkpoints.ITEMS if grown else checkpoints.VALUE)))
     # What a graph was given is what its first checkpoint holds.
-    return [one for one in found if one[0] != "__start__"] or found
+    return [one for one in found if one[0] != START] or found
 
 
 def state(timeline: Timeline, step: Step) -> State:
@@ -138,10 +142,11 @@ def state(timeline: Timeline, step: Step) -> State:
     states = checkpoints.States(timeline.reader)
     event = states.step(step.seq + 1)
     parent = next((one.number for one in timeline.steps if one.seq == event.of - 1), -1) if event.of else -1
-    channels = {name: outcomes.to_json(value) for name, value in states.at(event.pos).items() if is_users(name)}
+    whole = states.at(event.pos)
+    channels = {name: outcomes.to_json(value) for name, value in whole.items() if is_users(name)}
     changes = tuple(_change(one) for one in states.changes(event.pos) if is_users(one.name))
     tasks = tuple(_tasks(timeline, event.of)) if event.of else ()
-    return State(parent, event.what, channels, changes, tasks, number)
+    return State(parent, event.what, channels, changes, tasks, number, outcomes.to_json(whole.get(START)))
 
 
 def _last(timeline: Timeline, end: Step) -> Step | None:

@@ -102,8 +102,9 @@ class Shown(msgspec.Struct, frozen=True):
 
 class Checkpoint(Shown, frozen=True, kw_only=True):
     """`lockstep show --json` of a native run's step. `outcome`: the state, by channel; `changes`: what became of each
-    since the parent's; `tasks`: what was written on the way to it, of an end what no checkpoint holds yet. `parent`:
-    number of the step that it came from, -1 for none; `turn`: number of the turn that made it, 0 for none."""
+    since the parent's; `request`: what a graph was given, at its first; `tasks`: what was written on the way to it, of
+    an end what no checkpoint holds yet. `parent`: number of the step that it came from, -1 for none; `turn`: number of
+    the turn that made it, 0 for none."""
 
     parent: int
     source: str
@@ -226,7 +227,7 @@ def _checkpoint(address: str, timeline: Timeline, step: Step, rows: tuple[Effect
     state = checkpointed.state(timeline, step)
     return Checkpoint(
         address=address, kind=step.kind, name=step.name, lane=step.lane, effect_class=None, site="", status=None,
-        began=step.at, duration=None, request=None, outcome=state.channels, error="", effects=rows,
+        began=step.at, duration=None, request=state.given, outcome=state.channels, error="", effects=rows,
         parent=state.parent, source=state.source, changes=state.changes, tasks=state.tasks, turn=state.turn,
     )  # fmt: skip
 

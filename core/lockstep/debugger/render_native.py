@@ -16,7 +16,7 @@ from lockstep.log.timeline import CHECKPOINT, END, Effect, Step, Timeline
 
 _WIDE = 160  # columns for what a step or turn says
 _SHOWN = 12  # messages of a state that are shown, and channels
-_ENDED = {Status.ERROR.value: ("failed", "bad"), Status.CANCELLED.value: ("cancelled", "warn")}
+_ENDED = {Status.ERROR.value: ("failed", "bad"), "": ("not ended", "warn"), checkpointed.LEFT: ("", "")}
 _MARKS = {"grown": "+", "added": "+", "removed": "-", "changed": "~"}
 
 
@@ -49,9 +49,7 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
 def _turn_row(timeline: Timeline, turn: native.Turn, row: TurnRow) -> list[Piece]:
     given = checkpointed.asked(timeline, turn)
     what = f"{safe(row.name)}   {safe(inert.line(given, _WIDE))}" if given is not None else safe(row.name)
-    ended: Piece = _ENDED.get(row.status, (row.status if row.status not in ("", Status.OK.value) else "", "warn"))
-    if not row.status:
-        ended = ("not ended", "warn")
+    ended: Piece = _ENDED.get(row.status, ("" if row.status == Status.OK.value else row.status, "warn"))
     error: Piece = (f"{what}   {safe(row.error)}", "bad") if row.error else what
     duration = words.duration(row.duration / 1e9) if row.duration is not None else ""
     return ["", "", (f"turn {row.number}", "strong"), error, ended, "", duration, ""]
@@ -75,7 +73,7 @@ def _told(name: str, grown: bool, value: Any) -> str:
         return more + inert.message(langchain.message(last))
     if grown:
         return f"{name} + {', '.join(inert.line(item) for item in items)}"
-    return inert.line(value) if name == "__start__" else f"{name} = {inert.line(value)}"
+    return inert.line(value) if name == checkpointed.START else f"{name} = {inert.line(value)}"
 
 
 def _call_row(timeline: Timeline, effect: Effect, mark: str) -> list[Piece]:
@@ -118,7 +116,8 @@ def shown(found: Checkpoint, width: int) -> list[Line]:
         f"turn {found.turn}" if found.turn else "",
         safe(found.source) if found.source not in ("", native.LOOP, found.kind) else "",
     ]
-    title = found.name if found.kind == CHECKPOINT else f"{found.kind} {found.name}" if found.name else found.kind
+    named = found.name if found.name != found.kind else ""
+    title = found.name if found.kind == CHECKPOINT else f"{found.kind} {named}".rstrip()
     lines: list[Line] = [[
         (safe(found.address), "address"), "  ", (safe(title), "strong"), "  ",
         "  ".join(fact for fact in facts if fact),
@@ -126,8 +125,12 @@ def shown(found: Checkpoint, width: int) -> list[Line]:
     if found.parent >= 0:
         came = "on" if found.kind == END else "after"
         lines.append([(f"{came:<11}", "dim"), (f"{safe(path)}:{found.parent}", "address")])
+    if found.request is not None:
+        lines += _labelled("given", inert.line(found.request), width)
+    told = any(task.node and task.answered for task in found.tasks)
     for task in found.tasks:
-        lines += _task_lines(task, width)
+        if task.node or not told:  # what a human said stands with the task that was told
+            lines += _task_lines(task, width)
     changed = {row.channel: row for row in found.changes}
     state = found.outcome if isinstance(found.outcome, dict) else {}
     for name in sorted(state, key=lambda name: name not in changed)[:_SHOWN]:
@@ -150,9 +153,10 @@ def _task_lines(task: Task, width: int) -> list[Line]:
     if task.error:
         lines += _labelled("failed", f"{task.node}   {task.error}", width, "bad")
     elif task.waits:
-        lines += _labelled("waits", f"{task.node}   {_waiting(task)}", width, "warn")
+        lines += _labelled("asked" if task.answered else "waits", f"{task.node}   {_waiting(task)}", width, "warn")
     for value in task.answered:
-        lines += _labelled("human", f"{task.node}   {inert.line(value)}", width)
+        for one in value if task.node and isinstance(value, list) else [value]:
+            lines += _labelled("human", f"{task.node}   {inert.line(one)}".lstrip(), width)
     for name, value in task.writes:
         lines += _labelled("wrote", f"{task.node}   {name} ← {inert.line(value)}", width)
     return lines

@@ -9,6 +9,7 @@ import msgspec
 from lockstep.debugger.replay import Replayed, replay
 from lockstep.errors import Difference
 from lockstep.log import seal
+from lockstep.log.steps import is_native
 from lockstep.log.store import open_store
 from lockstep.log.timeline import branch_of
 from lockstep.log.verify import Branch, Trust
@@ -19,7 +20,8 @@ class Checked(msgspec.Struct, frozen=True):
     """What the chain and its seals say. `open_end`: the recording has no end, so a missing tail would not show.
     `trust`: what is known of who wrote it; `key`: the id of the key it is sealed with; `sealed`: (process, events)
     of each stream; `ours`: the id of the key here; `recorded_as`: its first name, where it has another now; `branches`:
-    what each branch that was checked shows, the one that was asked for first."""
+    what each branch that was checked shows, the one that was asked for first; `native`: whether a framework keeps the
+    run, so that no command was recorded that could replay it."""
 
     run: str
     events: int
@@ -31,6 +33,7 @@ class Checked(msgspec.Struct, frozen=True):
     recorded_as: str
     problems: tuple[str, ...]
     branches: tuple[Branch, ...] = ()
+    native: bool = False
 
     @property
     def authentic(self) -> bool:
@@ -75,6 +78,7 @@ def check(store: str, run: str) -> Checked:
     with open_store(store) as opened:
         reader = branch_of(opened, run)
         found = chain_verify(reader, key)
+        meta = reader.stored.meta if not found.problems else None
     return Checked(
         run=run,
         events=found.events,
@@ -86,6 +90,7 @@ def check(store: str, run: str) -> Checked:
         recorded_as=found.recorded_as if found.recorded_as != reader.info.name else "",
         problems=tuple(str(problem) for problem in found.problems),
         branches=found.branches,
+        native=is_native(meta),
     )
 
 

@@ -15,7 +15,7 @@ import zstandard
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import jsonl, seal
-from lockstep.log.address import MAIN
+from lockstep.log.address import MAIN, called
 from lockstep.log.model import RunState, Value
 from lockstep.log.sqlite import stranger, tape
 from lockstep.log.sqlite.store import SqliteStore
@@ -96,13 +96,13 @@ def export(
             raise StoreError(Code.UNWRITABLE, "a tape is a database, which cannot go to stdout: name a file")
         else:
             with _out(file, force=force) as out:
-                _tape(store, run, out)
+                _tape(store, info.name, out)
     size = os.path.getsize(file) if file != STDOUT else 0
     open_end = info.state in (RunState.GROWING, RunState.INTERRUPTED)
     counted = [info] if reader.branch != MAIN else list(info.branches)
     events = sum(stream.events for one in counted for stream in one.streams)
     names = (reader.branch,) if reader.branch != MAIN else tuple(one.name for one in info.branches)
-    return Exported(run, file, format_, size, events, open_end, names)
+    return Exported(called(info.name, reader.branch), file, format_, size, events, open_end, names)
 
 
 def import_tape(store: str, file: str) -> list[Imported]:

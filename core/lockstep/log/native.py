@@ -29,6 +29,7 @@ class Turn(msgspec.Struct, frozen=True):
     name    the entry method
     seq     number of its BEGIN, `end_seq` of its END (-1), without bodies
     first   number of the first step that it made, `last` of the last one; -1 where it made none
+    left    whether the branch left another one in the middle of it, so that this is its beginning only
     """
 
     number: int
@@ -39,6 +40,7 @@ class Turn(msgspec.Struct, frozen=True):
     end: Event | None = None
     first: int = -1
     last: int = -1
+    left: bool = False
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -121,6 +123,8 @@ def turns(heads: Iterable[tuple[int, Event]]) -> tuple[Turn, ...]:
             open_[event.pos] = len(found)
             found.append(Turn(len(found) + 1, event.name, seq, event))
         elif event.kind is Kind.FORK:
+            for at in open_.values():
+                found[at] = msgspec.structs.replace(found[at], left=True)
             open_.clear()
         elif event.kind is Kind.END and event.of in open_:
             at = open_.pop(event.of)

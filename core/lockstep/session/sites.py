@@ -22,6 +22,7 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 _realpath = ours(os.path.realpath)  # it looks at each directory above, which is not the program's doing
 _relpath = ours(os.path.relpath)
+_adapters: tuple[str, ...] = ()
 _known: dict[str, bool] = {}
 _named: dict[str, str] = {}
 _MOST_PLACES = 4096
@@ -29,11 +30,18 @@ _above: dict[int, int] = {}  # by depth: how many of a client's frames lay betwe
 _placed: dict[tuple[CodeType, int], str] = {}  # finding a line number takes as long as all the rest
 
 
+def pass_over(directory: str) -> None:
+    """An adapter's own code lies there, wherever it is installed: it is nobody's place."""
+    global _adapters
+    _adapters = (*_adapters, os.path.realpath(directory) + os.sep)
+    _known.clear()
+
+
 def users(filename: str) -> bool:
     found = _known.get(filename)
     if found is None:
         real = filename if filename.startswith("<") else _realpath(filename)
-        library = real.startswith((_OURS, "<frozen")) or _SITE in real or real.startswith(_LIBRARIES)
+        library = real.startswith((_OURS, "<frozen", *_adapters)) or _SITE in real or real.startswith(_LIBRARIES)
         found = _known[filename] = not library
     return found
 

@@ -38,8 +38,10 @@ class SqliteAppender:
         fault: Fault | None,
         key: seal.Key | None = None,
         flying: Iterable[int] = (),
+        *,
+        native: bool = False,
     ) -> None:
-        """`flying`: what a branch's steps are counted with, see `StepCount`."""
+        """`flying` and `native`: what its steps are counted with, see `StepCount`."""
         self.stream = stream
         self._base = base
         self._key = key
@@ -48,7 +50,7 @@ class SqliteAppender:
         self._lock = lock
         self._fault = fault
         self._inode = os.stat(path).st_ino
-        self._staging = Staging(stream, base, StepCount(flying), fault)
+        self._staging = Staging(stream, base, StepCount(flying, native=native), fault)
         self._faults_stored = 0
 
     def append(self, events: Sequence[Event]) -> int:

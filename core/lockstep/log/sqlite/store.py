@@ -16,10 +16,11 @@ from lockstep.log.pack import encode_plain
 from lockstep.log.sqlite import branches, liveness, native, rows, schema, stranger
 from lockstep.log.sqlite.append import SqliteAppender, sealed
 from lockstep.log.sqlite.connection import connect, query, transaction
-from lockstep.log.sqlite.read import SqliteRun
+from lockstep.log.sqlite.read import Nothing, SqliteRun
 from lockstep.log.sqlite.shared import SharedStream, Writer
 from lockstep.log.steps import is_native
 from lockstep.log.store import ROOT, Fault
+from lockstep.log.unpack import Expander
 
 _MAX_NAME = 200
 
@@ -126,7 +127,8 @@ class SqliteStore:
                 # Before the commit: nobody may see the stream while its lock is free.
                 lock = self._take_lock(stream)
             flying = branches.flying_at(line) if process == ROOT else ()
-            return SqliteAppender(connection, self.path, stream, base, lock, fault, key, flying)
+            counted = is_native(Expander(Nothing()).expand(meta))
+            return SqliteAppender(connection, self.path, stream, base, lock, fault, key, flying, native=counted)
         except BaseException:
             connection.close()
             if lock is not None:
