@@ -7,7 +7,7 @@ pattern to copy from, and never handed out itself: what a node does to its state
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from operator import is_
 from typing import Any, Protocol
@@ -28,28 +28,31 @@ class Codec(Protocol):
     def dump_plain(self, obj: Any, path: str = "") -> Value: ...
     def load(self, value: Value, path: str = "") -> Any: ...
     def is_as_stored(self, obj: Any, value: Value, path: str = "") -> bool: ...
-    def clone(self, obj: Any) -> Any: ...
+    def maker(self, value: Value, path: str = "") -> Callable[[], Any]: ...
 
 
 class Item:
-    """One encoded value, and an object made from it by one codec."""
+    """One encoded value, and what makes objects of it by one codec."""
 
-    __slots__ = ("_by", "_digest", "_made", "value")
+    __slots__ = ("_by", "_digest", "_make", "value")
 
     def __init__(self, value: Value) -> None:
         self.value = value
         self._by: Codec | None = None
-        self._made: Any = None
+        self._make: Callable[[], Any] | None = None
         self._digest = b""
 
-    def make(self, codec: Codec) -> Any:
+    def make(self, codec: Codec, path: str = "") -> Any:
         """A fresh object."""
-        if type(self.value) in canonical.LEAVES:
-            return self.value
-        if self._by is not codec:
-            self._made = codec.load(self.value)
+        return self.maker(codec, path)()
+
+    def maker(self, codec: Codec, path: str = "") -> Callable[[], Any]:
+        """What makes one each time. `path`: what reports call its place."""
+        make = self._make
+        if make is None or self._by is not codec:
+            make = self._make = codec.maker(self.value, path)
             self._by = codec
-        return codec.clone(self._made)
+        return make
 
     @property
     def digest(self) -> bytes:
@@ -105,7 +108,7 @@ class Listed:
         self.length = length
 
     def make(self, codec: Codec) -> Any:
-        return [item.make(codec) for item in self.strand.items[: self.length]]
+        return [item.maker(codec)() for item in self.strand.items[: self.length]]
 
     @property
     def items(self) -> list[Item]:

@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 from langchain_core import messages as _core
+from pydantic import BaseModel
 
 from lockstep.log.canonical import LEAVES
 from lockstep.log.model import Value
 
 TAG = "message"
 _NAMES = ("HumanMessage", "AIMessage", "SystemMessage", "ToolMessage", "ChatMessage", "FunctionMessage")
-_SLOTS = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 _EMPTY = (dict, list)
 _REQUIRED: Any = object()
 
@@ -171,20 +171,57 @@ def load(form: dict[str, Any], below: Load) -> Any:
     return _made(plan.cls, fields, given, extra)
 
 
+def pattern(message: Any, below: Callable[[Any], Any]) -> Callable[[], Any]:
+    """What makes copies of a message, whose containers are copies. Hot: a history of n steps asks for n * n / 2."""
+    cls = type(message)
+    fields: dict[str, Any] = message.__dict__
+    given: set[str] = message.__pydantic_fields_set__
+    extra = message.__pydantic_extra__
+    dicts = [name for name, item in fields.items() if type(item) is dict and not item]
+    lists = [name for name, item in fields.items() if type(item) is list and not item]
+    plain = LEAVES | {dict, list}
+    others = [(name, item) for name, item in fields.items() if type(item) not in LEAVES and (item or type(item) not in plain)]
+    new, put_fields, put_given, put_extra, put_private = object.__new__, _put_fields, _put_given, _put_extra, _put_private
+
+    def make() -> Any:
+        copied = fields.copy()
+        for name in dicts:
+            copied[name] = {}
+        for name in lists:
+            copied[name] = []
+        for name, item in others:
+            copied[name] = below(item)
+        made: Any = new(cls)
+        put_fields(made, copied)
+        put_given(made, given.copy())
+        put_extra(made, below(extra))
+        put_private(made, None)
+        return made
+
+    return make
+
+
 def clone(message: Any, below: Callable[[Any], Any]) -> Any:
     """A copy, whose containers are copies."""
-    fields = {name: item if type(item) in LEAVES else below(item) for name, item in message.__dict__.items()}
-    extra = message.__pydantic_extra__
-    return _made(type(message), fields, set(message.__pydantic_fields_set__), below(extra) if extra else extra)
-
-
-_set = object.__setattr__
+    return pattern(message, below)()
 
 
 def _made(cls: type, fields: dict[str, Any], given: set[str], extra: Any) -> Any:
     message: Any = object.__new__(cls)
-    _set(message, "__dict__", fields)
-    _set(message, "__pydantic_fields_set__", given)
-    _set(message, "__pydantic_extra__", extra)
-    _set(message, "__pydantic_private__", None)
+    _put_fields(message, fields)
+    _put_given(message, given)
+    _put_extra(message, extra)
+    _put_private(message, None)
     return message
+
+
+def _slot(name: str) -> Callable[[Any, Any], None]:
+    """What writes one of the places of a model's instance, whatever `__setattr__` its class has."""
+    put: Callable[[Any, Any], None] = vars(BaseModel)[name].__set__
+    return put
+
+
+_put_fields = _slot("__dict__")
+_put_given = _slot("__pydantic_fields_set__")
+_put_extra = _slot("__pydantic_extra__")
+_put_private = _slot("__pydantic_private__")
