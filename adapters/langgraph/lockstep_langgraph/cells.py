@@ -28,19 +28,22 @@ class Codec(Protocol):
     def dump_plain(self, obj: Any, path: str = "") -> Value: ...
     def load(self, value: Value, path: str = "") -> Any: ...
     def is_as_stored(self, obj: Any, value: Value, path: str = "") -> bool: ...
+    def watch(self, obj: Any) -> Callable[[], bool] | None: ...
     def maker(self, value: Value, path: str = "") -> Callable[[], Any]: ...
 
 
 class Item:
-    """One encoded value, and what makes objects of it by one codec."""
+    """One encoded value, and what makes objects of it by one codec. `watched`: the object that it was last seen as, and
+    what tells whether that still is as it was."""
 
-    __slots__ = ("_by", "_digest", "_make", "value")
+    __slots__ = ("_by", "_digest", "_make", "value", "watched")
 
     def __init__(self, value: Value) -> None:
         self.value = value
         self._by: Codec | None = None
         self._make: Callable[[], Any] | None = None
         self._digest = b""
+        self.watched: tuple[Any, Callable[[], bool]] | None = None
 
     def make(self, codec: Codec, path: str = "") -> Any:
         """A fresh object."""
@@ -182,7 +185,17 @@ def _same(objects: list[Any], old: Strand, length: int, codec: Codec, path: str,
 
 def _changed(objects: list[Any], old: Strand, count: int, codec: Codec) -> bool:
     """Whether one of those that are looked at this time was changed in place."""
-    return any(not codec.is_as_stored(objects[n], old.items[n].value) for n in old.looked_at(count))
+    items = old.items
+    for n in old.looked_at(count):
+        item, obj = items[n], objects[n]
+        watched = item.watched
+        if watched is not None and watched[0] is obj and watched[1]():
+            continue
+        if not codec.is_as_stored(obj, item.value):
+            return True
+        same = codec.watch(obj)
+        item.watched = None if same is None else (obj, same)
+    return False
 
 
 def _rest(objects: list[Any], start: int, before: Listed, codec: Codec, path: str) -> list[Item]:

@@ -133,6 +133,42 @@ def is_as_stored(message: Any, plan: Plan, form: dict[str, Any]) -> bool | None:
     return count == len(form) and count - 2 == len(given)
 
 
+def watch(message: Any) -> Callable[[], bool] | None:
+    """What tells whether the message still is as it is now; None for one that is not worth it. It may say no where
+    nothing is changed. Hot: each put asks about a hundred messages."""
+    if message.__pydantic_extra__:
+        return None
+    before = dict(message.__dict__)
+    given = message.__pydantic_fields_set__.copy()
+    empty: list[Any] = []
+    others: list[tuple[Any, bytes]] = []
+    for item in before.values():
+        if type(item) in _EMPTY:
+            if item:
+                try:
+                    others.append((item, marshal.dumps(item, 2)))
+                except ValueError:
+                    return None
+            else:
+                empty.append(item)
+        elif item is not None and type(item) is not str:
+            return None  # True would pass for 1
+    dumps = marshal.dumps
+
+    def same() -> bool:
+        # Containers are compared by identity here, and by content below.
+        if message.__dict__ != before or message.__pydantic_fields_set__ != given or message.__pydantic_extra__:
+            return False
+        if any(empty):
+            return False
+        for item, data in others:
+            if dumps(item, 2) != data:
+                return False
+        return True
+
+    return same
+
+
 def equal(item: Any, stored: Any) -> bool:
     """Whether plain data is equal, of the same types and in the same order: False also where it may be."""
     try:
@@ -177,11 +213,18 @@ def pattern(message: Any, below: Callable[[Any], Any]) -> Callable[[], Any]:
     fields: dict[str, Any] = message.__dict__
     given: set[str] = message.__pydantic_fields_set__
     extra = message.__pydantic_extra__
-    dicts = [name for name, item in fields.items() if type(item) is dict and not item]
-    lists = [name for name, item in fields.items() if type(item) is list and not item]
-    plain = LEAVES | {dict, list}
-    others = [(name, item) for name, item in fields.items() if type(item) not in LEAVES and (item or type(item) not in plain)]
-    new, put_fields, put_given, put_extra, put_private = object.__new__, _put_fields, _put_given, _put_extra, _put_private
+    dicts: list[str] = []
+    lists: list[str] = []
+    others: list[tuple[str, Any]] = []
+    for name, item in fields.items():
+        if type(item) is dict and not item:
+            dicts.append(name)
+        elif type(item) is list and not item:
+            lists.append(name)
+        elif type(item) not in LEAVES:
+            others.append((name, item))
+    new, put_fields, put_given = object.__new__, _put_fields, _put_given
+    put_extra, put_private = _put_extra, _put_private
 
     def make() -> Any:
         copied = fields.copy()

@@ -35,3 +35,15 @@ def test_a_message_is_as_stored_exactly_if_it_would_be_stored_so_again(change: A
 
     assert codec.is_as_stored(message, stored) is (change is None)
     assert codec.is_as_stored(message, codec.dump(message))
+
+
+@pytest.mark.parametrize("change", [None, *CHANGES.values()], ids=["nothing", *CHANGES])
+def test_a_message_that_is_watched_shows_every_change(change: Any) -> None:
+    calls = [{"name": "a", "args": {"q": "x", "n": 1, "pages": [1, 2]}, "id": "c1", "type": "tool_call"}]
+    message = AIMessage("x", id="1", tool_calls=calls, additional_kwargs={"a": [None, 0.5]})
+    same = Codec().watch(message)
+    assert same is not None
+    if change is not None:
+        change(message)
+
+    assert same() is (change is None)
