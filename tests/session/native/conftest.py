@@ -29,7 +29,7 @@ class Run:
         return Record(open_store(self.path).run(RUN, branch))
 
     def server(self, branch: str = "main", **more: Any) -> Server:
-        return Server(self.record(branch), self.path, **more)
+        return Server(self.record(branch), self.path, **{"patience": 0.01, **more})
 
 
 def begin(

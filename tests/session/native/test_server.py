@@ -257,3 +257,50 @@ def test_a_branch_that_left_in_a_turn_has_that_turn_up_to_there_and_its_own_afte
     assert server.record.request(after) == {"n": 2}
     assert served(server.turn(after), "r") == [("two", Status.OK)]
     assert not server.turn(before).left()
+
+
+def test_the_first_to_be_answered_is_the_recorded_one_also_among_tasks(run: Any) -> None:
+    slow, fast = begin(run.journal, "slow"), begin(run.journal, "fast")
+    fast.end(Status.OK, 1)
+    answer(run.journal, "after", 2)
+    slow.end(Status.OK, 3)
+    calls = run.server(patience=10.0).stretch(0, 1 << 40)
+    got: list[Any] = []
+
+    async def ask(request: str) -> None:
+        got.append((await begin(calls, request).atake()).value)
+        if request == "fast":
+            await ask("after")
+
+    async def program() -> None:
+        await asyncio.gather(ask("slow"), ask("fast"))
+
+    asyncio.run(program())
+    assert got == [1, 2, 3]
+
+
+def test_the_first_to_be_answered_is_the_recorded_one_also_among_threads(run: Any) -> None:
+    slow, fast = begin(run.journal, "slow", lane="main/a"), begin(run.journal, "fast", lane="main/b")
+    fast.part({"item": 0})
+    fast.end(Status.OK, 1)
+    slow.end(Status.OK, 2)
+    calls = run.server(patience=10.0).stretch(0, 1 << 40)
+    got: list[Any] = []
+
+    def strand(request: str, lane: str) -> None:
+        got.extend(value for value, _ in served(calls, request, lane=lane))
+
+    threads = [threading.Thread(target=strand, args=of) for of in (("slow", "main/a"), ("fast", "main/b"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got == [{"item": 0}, 1, 2]
+
+
+def test_an_answer_does_not_wait_for_ever_for_a_call_that_is_not_made(run: Any) -> None:
+    turn_of(run, ("never", "one"), ("q", "two"))
+    calls = serving(run)
+    assert served(calls, "q") == [("two", Status.OK)]
+    calls.finish()
+    assert calls.latched.difference.code is Code.MISSING

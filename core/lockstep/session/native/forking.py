@@ -29,7 +29,8 @@ from lockstep.session.native.calls import UNCOUNTED, Strand, Uncounted
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.latch import Latch
 from lockstep.session.native.record import Record
-from lockstep.session.native.serving import NativeCall, Serving, lane_sums
+from lockstep.session.native.served import NativeCall
+from lockstep.session.native.serving import Serving, lane_sums
 from lockstep.session.report import Coverage, Report
 from lockstep.session.secrets import Secrets
 from lockstep.session.tail import Answer, Live, Plan, Refuse, Tail
@@ -60,8 +61,8 @@ class Forking:
         self.latch = Latch(known)
         self.notes: dict[tuple[str, str], int] = {("vault", wrong): 1} if wrong else {}
         served, later = record.split(plan.upto if since is None else since, plan.upto)
-        self.served = Serving(served, known, self.latch, deadline=deadline)
-        self.later = Serving(later, known, self.latch, deadline=deadline)
+        self.served = Serving(served, known, self.latch, ordered=False, deadline=deadline)
+        self.later = Serving(later, known, self.latch, ordered=False, deadline=deadline)
         self.tail = Tail(plan, later, ordered=False)
         self.lived = 0
         self.answers: dict[str, int] = {}

@@ -35,10 +35,12 @@ class Server:
     """
 
     def __init__(
-        self, record: Record, store: str, *, deadline: float = 30.0, secrets: Secrets | None = None
+        self, record: Record, store: str, *, deadline: float = 30.0, patience: float = 0.5,
+        secrets: Secrets | None = None,
     ) -> None:  # fmt: skip
         """`store`: its path, where the vault is. `deadline`: seconds without any progress after which a strand that
-        waits for what does not come is a difference."""
+        waits for an answer that does not come is a difference. `patience`: likewise, after which an answer no longer
+        waits for what came before it in the record (`lockstep.session.native.order`)."""
         self.record = record
         wrong = ""
         if secrets is None:
@@ -46,6 +48,7 @@ class Server:
         self.secrets = secrets
         self.latch = Latch(secrets)
         self.deadline = deadline
+        self.patience = patience
         self.faults: list[str] = []
         self.notes: dict[tuple[str, str], int] = {}
         self._servings: list[Serving] = []
@@ -61,7 +64,9 @@ class Server:
         """The calls that were begun at positions [first, stop). `interrupted`: what follows them is not known, and a
         call that is not there stops the program with Cut."""
         tape = self.record.tape(first, stop)
-        serving = Serving(tape, self.secrets, self.latch, interrupted=interrupted, deadline=self.deadline)
+        serving = Serving(
+            tape, self.secrets, self.latch, interrupted=interrupted, deadline=self.deadline, patience=self.patience
+        )
         self._servings.append(serving)
         return serving
 

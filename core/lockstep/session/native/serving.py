@@ -15,19 +15,19 @@ from typing import Any, NoReturn
 
 from lockstep.errors import Code
 from lockstep.log import untapped
-from lockstep.log.model import Event, Status, Value
+from lockstep.log.model import Status, Value
 from lockstep.session import engine, findings, sites
-from lockstep.session.call import Call, Piece
+from lockstep.session.call import Call
 from lockstep.session.handed import Handed, served
 from lockstep.session.native.calls import Strand
 from lockstep.session.native.latch import Latch
+from lockstep.session.native.order import Order
+from lockstep.session.native.served import NativeCall
 from lockstep.session.secrets import Secrets
-from lockstep.session.served import ServedCall, as_recorded
-from lockstep.session.tape import LaneTape, Recorded, Slot, Tape
+from lockstep.session.served import as_recorded
+from lockstep.session.tape import LaneTape, Recorded, Tape
 
 _ALIKE = 50  # recorded calls of a lane over which one is laid to find it by other values of its secrets
-_TICK = 0.005  # seconds between two looks
-CUT_PATIENCE = 2.0  # seconds without progress that a strand which came to the cut waits for the others
 
 
 class Unasked:
@@ -92,13 +92,17 @@ class Serving:
     recording = False
 
     def __init__(
-        self, tape: Tape, secrets: Secrets, latch: Latch, *, interrupted: bool = False, deadline: float = 30.0
+        self, tape: Tape, secrets: Secrets, latch: Latch, *, interrupted: bool = False, ordered: bool = True,
+        deadline: float = 30.0, patience: float = 0.5,
     ) -> None:  # fmt: skip
+        """`ordered`: all of it is to happen again, in its order. `deadline`: seconds without progress that a strand
+        waits for an answer that does not come; `patience`: likewise, for what is to come before its answer."""
         self.tape = tape
         self.secrets = secrets
         self.latched = latch
         self.interrupted = interrupted
         self.deadline = deadline
+        self.patience = patience
         self.root = Strand("", Unasked(LaneTape()))
         self.counts: dict[str, int] = {}
         self.faults: list[str] = []
@@ -108,6 +112,7 @@ class Serving:
         self._handed: dict[int, Handed] = {}  # by position of the recorded call
         self._due = sum(effect.ended for lane in tape.lanes.values() for effect in lane.effects)
         self._over: set[int] = set()
+        self._order = Order(tape) if ordered else None
 
     def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
         """See `Calls`."""
@@ -144,6 +149,8 @@ class Serving:
         with self._lock:
             self.progress += 1
             found: Recorded | None = lane.state.take(key)
+            if found is not None and self._order is not None:
+                self._order.come(found.begin.pos)
             return found
 
     def match(self, lane: Strand, kind: str, name: str, key: bytes, request: Value) -> Recorded | None:
@@ -200,14 +207,40 @@ class Serving:
         about.setdefault("lane", "")
         self.latched.stop_at(findings.finding(self.tape, code, reason, **about))
 
-    # The end.
+    # The order.
 
-    def moved(self, over: Recorded | None = None) -> None:
-        """A strand has got something; of this call, all."""
+    def holds_up(self, pos: int) -> bool:
+        """Whether something is still to happen before what the record has at a position."""
+        with self._lock:
+            return self._order is not None and not self._order.has_come_to(pos)
+
+    def give_up(self, pos: int) -> None:
+        """What is still to happen before a position does not come: nobody waits for it any more."""
+        with self._lock:
+            if self._order is not None:
+                self._order.come_up_to(pos)
+
+    def handed_out(self, pos: int, over: Recorded | None) -> None:
+        """A strand has got the piece at a position; with it all of the call `over`."""
         with self._lock:
             self.progress += 1
+            if self._order is not None:
+                self._order.come(pos)
             if over is not None and over.ended:
                 self._over.add(over.begin.pos)
+
+    def over(self, call: Recorded | None) -> None:
+        """The program takes no more of a call."""
+        with self._lock:
+            self.progress += 1
+            if call is None:
+                return
+            if call.ended:
+                self._over.add(call.begin.pos)
+            if self._order is not None:
+                self._order.come(*(event.pos for _, event, _ in call.pieces))
+
+    # The end.
 
     def left(self) -> list[Recorded]:
         """Recorded calls that nobody made, by position. Of one that the recorded program cancelled, nobody knows
@@ -271,93 +304,6 @@ class Serving:
         """Whether some recorded answer has not been handed out."""
         with self._lock:
             return len(self._over) < self._due
-
-
-class Patience:
-    """How long a strand waits for what others do: as long as somebody gets on, and then some."""
-
-    def __init__(self, serving: Serving, seconds: float) -> None:
-        self._serving = serving
-        self._seconds = seconds
-        self._seen = serving.progress
-        self._since = untapped.monotonic()
-
-    @property
-    def over(self) -> bool:
-        if self._serving.latched.stopped:
-            return True
-        if self._seen != self._serving.progress:
-            self._seen, self._since = self._serving.progress, untapped.monotonic()
-        return untapped.monotonic() - self._since > self._seconds
-
-
-class NativeCall(ServedCall):
-    """A recorded call that is handed out again, as soon as it is asked for."""
-
-    __slots__ = ("_resumed",)
-
-    session: Serving
-
-    def __init__(self, session: Serving, lane: Strand, kind: str) -> None:
-        super().__init__(session, lane, kind)  # type: ignore[arg-type]
-        self._resumed = False
-
-    def take(self) -> Piece:
-        """The next piece. Divergence, Cut."""
-        found = self._next()
-        for _ in self._waits(found):
-            untapped.sleep(_TICK)
-        return self._given(found)
-
-    async def atake(self) -> Piece:
-        """As `take`, for tasks: suspends at least once, as every real call does. CancelledError where the program
-        cancels what it had cancelled when it was recorded."""
-        from asyncio import CancelledError, sleep
-
-        try:
-            if not self._resumed:
-                self._resumed = True
-                await sleep(0)
-            found = self._next()
-            for _ in self._waits(found):
-                await sleep(_TICK)
-        except CancelledError:
-            self._finish(Status.CANCELLED, None)
-            raise
-        return self._given(found)
-
-    def end(self, status: str, value: Any = None) -> None:
-        super().end(status, value)
-        self.session.moved(self.recorded)
-
-    def _hide(self, name: str, request: Value, key: Value) -> tuple[str, Value, bytes]:
-        return self.session.recognised(self.lane, self.kind, name, request, key)  # type: ignore[arg-type]
-
-    def _waits(self, found: tuple[int, Event, Slot | None] | None) -> Iterator[None]:
-        """Yields as long as this strand has to wait before it gets the piece."""
-        session = self.session
-        if found is None and session.interrupted:
-            patience = Patience(session, CUT_PATIENCE)
-            while session.outstanding() and not patience.over:
-                yield
-            session.latched.come_to_cut()
-            session.latched.raise_it()
-        if found is None or found[1].what == Status.CANCELLED:
-            patience = Patience(session, session.deadline)
-            while not patience.over:
-                yield
-            if not session.latched.stopped:
-                code, reason = Code.STUCK, "the recorded program never got an answer here"
-                if found is not None:
-                    code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
-                session.differs(code, reason, call=self)
-            session.latched.raise_it()
-
-    def _given(self, found: tuple[int, Event, Slot | None] | None) -> Piece:
-        assert found is not None  # `_waits` raised otherwise
-        piece = self._hand(found[0], found[1])
-        self.session.moved(self.recorded if piece.status is not None else None)
-        return piece
 
 
 def _position(effect: Recorded) -> int:

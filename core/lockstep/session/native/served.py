@@ -1,0 +1,109 @@
+"""The `Call` of a native run's replay: a recorded call that is handed out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from lockstep.errors import Code
+from lockstep.log import untapped
+from lockstep.log.model import Event, Status, Value
+from lockstep.session.call import Piece
+from lockstep.session.native.calls import Strand
+from lockstep.session.served import ServedCall
+from lockstep.session.tape import Slot
+
+if TYPE_CHECKING:
+    from lockstep.session.native.serving import Serving
+
+type _Found = tuple[int, Event, Slot | None] | None
+
+CUT_PATIENCE = 2.0  # seconds without progress that a strand which came to the cut waits for the others
+
+# Between two looks: nothing but the other strands at first, then a little longer each time.
+_LOOKS = 20
+_LONGEST = 0.005  # seconds
+
+
+class NativeCall(ServedCall):
+    """Waits for what came before its pieces in the record, and never blocks a loop."""
+
+    __slots__ = ("_resumed",)
+
+    session: Serving
+
+    def __init__(self, session: Serving, lane: Strand, kind: str) -> None:
+        super().__init__(session, lane, kind)  # type: ignore[arg-type]
+        self._resumed = False
+
+    def take(self) -> Piece:
+        """The next piece. Divergence, Cut."""
+        found = self._next()
+        for pause in self._waits(found):
+            untapped.sleep(pause)
+        return self._given(found)
+
+    async def atake(self) -> Piece:
+        """As `take`, for tasks: suspends at least once, as every real call does. CancelledError where the program
+        cancels it, as it may have done when it was recorded."""
+        from asyncio import CancelledError, sleep
+
+        try:
+            if not self._resumed:
+                self._resumed = True
+                await sleep(0)
+            found = self._next()
+            for pause in self._waits(found):
+                await sleep(pause)
+        except CancelledError:
+            self._finish(Status.CANCELLED, None)
+            self.session.over(self.recorded)
+            raise
+        return self._given(found)
+
+    def end(self, status: str, value: Any = None) -> None:
+        super().end(status, value)
+        self.session.over(self.recorded)
+
+    def _hide(self, name: str, request: Value, key: Value) -> tuple[str, Value, bytes]:
+        return self.session.recognised(self.lane, self.kind, name, request, key)  # type: ignore[arg-type]
+
+    def _waits(self, found: _Found) -> Iterator[float]:
+        """Yields how long to wait before the next look, as long as it is not this piece's turn."""
+        session = self.session
+        if found is None and session.interrupted:
+            yield from _while(session, session.outstanding, CUT_PATIENCE)
+            session.latched.come_to_cut()
+            session.latched.raise_it()
+        if found is None or found[1].what == Status.CANCELLED:
+            yield from _while(session, lambda: True, session.deadline)
+            if not session.latched.stopped:
+                code, reason = Code.STUCK, "the recorded program never got an answer here"
+                if found is not None:
+                    code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
+                session.differs(code, reason, call=self)
+            session.latched.raise_it()
+        pos = found[1].pos
+        if session.holds_up(pos):
+            yield from _while(session, lambda: session.holds_up(pos), session.patience)
+            if session.latched.stopped:
+                session.latched.raise_it()
+            session.give_up(pos)
+
+    def _given(self, found: _Found) -> Piece:
+        assert found is not None  # `_waits` raised otherwise
+        piece = self._hand(found[0], found[1])
+        self.session.handed_out(found[1].pos, self.recorded if piece.status is not None else None)
+        return piece
+
+
+def _while(session: Serving, waits: Any, seconds: float) -> Iterator[float]:
+    """Yields as long as there is something to wait for, and somebody gets on or did a moment ago."""
+    seen, since, looks = session.progress, untapped.monotonic(), 0
+    while waits() and not session.latched.stopped:
+        if seen != session.progress:
+            seen, since = session.progress, untapped.monotonic()
+        if untapped.monotonic() - since > seconds:
+            return
+        looks += 1
+        yield 0.0 if looks < _LOOKS else min(_LONGEST, 0.0001 * (looks - _LOOKS + 1))
