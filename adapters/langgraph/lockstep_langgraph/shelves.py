@@ -29,7 +29,7 @@ class Branch(msgspec.Struct, frozen=True):
 class Book(Protocol):
     """The log of one thread. Used under its thread's lock."""
 
-    def step(self, branch: str, lane: str, name: str, source: str, body: Value, key: bytes, of: int) -> int:
+    def step(self, branch: str, lane: str, name: str, source: str, body: dict[str, Value], key: bytes, of: int) -> int:
         """Stores a checkpoint; its position. Durable on return."""
         ...
 
@@ -98,7 +98,7 @@ class MemoryBook:
         self._next = {MAIN: 1}
         self._unread = True
 
-    def step(self, branch: str, lane: str, name: str, source: str, body: Value, key: bytes, of: int) -> int:
+    def step(self, branch: str, lane: str, name: str, source: str, body: dict[str, Value], key: bytes, of: int) -> int:
         return self._add(branch, Event(Kind.STEP, 0, 0, lane, source, name, of, -1, key, body))
 
     def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> int:

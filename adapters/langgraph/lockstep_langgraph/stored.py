@@ -22,6 +22,7 @@ PREFIX = "langgraph/"
 _AWAY = "rewriting-"  # what a thread is called while it is written anew
 _LONGEST = 150  # characters of an id, quoted: a run's name may have 200
 _SHORTENED = "%-"  # what a quoted id has nowhere
+_TOLD = ("metadata", "values", "lists", "more")  # of a checkpoint's record: where the program's own words stand
 _NATIVE = frozenset({Kind.STEP, Kind.WRITES})
 
 
@@ -36,9 +37,13 @@ class StoredBook:
         self._own: set[tuple[str, int]] = set()  # branch and position of what this book wrote, beyond that
         self._stale = True
 
-    def step(self, branch: str, lane: str, name: str, source: str, body: Value, key: bytes, of: int) -> int:
+    def step(self, branch: str, lane: str, name: str, source: str, body: dict[str, Value], key: bytes, of: int) -> int:
         journal = self.journal(branch)
-        return self._wrote(branch, journal, journal.step(lane, name, source, journal.hide(body), key, of))
+        told: dict[str, Value] = {part: body[part] for part in _TOLD if part in body}
+        hidden: Any = journal.hide(told)
+        if hidden is not told:
+            body = {**body, **hidden}
+        return self._wrote(branch, journal, journal.step(lane, name, source, body, key, of))
 
     def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> int:
         journal = self.journal(branch)
