@@ -6,7 +6,10 @@ neither, a call goes straight through.
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from typing import Any
 
@@ -19,13 +22,13 @@ from lockstep.session import exceptions, sites, snapshot
 from lockstep.session.call import Call, Piece
 from lockstep_langgraph import lanes, turns
 
-# The lane of the task that is running.
-task: ContextVar[str] = ContextVar("lockstep_langgraph_task", default=lanes.ROOT)
+# The task that is running, or what of it was sent to another thread.
+_strand: ContextVar[_Strand | None] = ContextVar("lockstep_langgraph_strand", default=None)
+
+# The call whose own code is running: what that calls in turn is its child, and does not happen where it is served.
+within: ContextVar[Call | None] = ContextVar("lockstep_langgraph_call", default=None)
 
 sites.pass_over(os.path.dirname(__file__))
-
-# The call whose own code is running: what that calls in turn is its child.
-_within: ContextVar[Call | None] = ContextVar("lockstep_langgraph_call", default=None)
 
 
 def on() -> bool:
@@ -33,11 +36,55 @@ def on() -> bool:
     return sessions.session is not None or turns.running() is not None
 
 
+class _Strand:
+    """lane   of its task
+    part   what of it this is: "" for the task itself, ">2" for the third work that it sent to other threads
+    """
+
+    __slots__ = ("lane", "part", "sent")
+
+    def __init__(self, lane: str, part: str = "") -> None:
+        self.lane = lane
+        self.part = part
+        self.sent = itertools.count()
+
+
 def lane() -> str:
     """The lane of the running code."""
     config = var_child_runnable_config.get()
+    strand = _strand.get()
+    if strand is None:
+        return lanes.of_config(config) if config else lanes.ROOT
     # Between the parts of a task (its node, its edges) no config is set.
-    return lanes.of_config(config) if config else task.get()
+    found = lanes.of_config(config) if config else strand.lane
+    return found + strand.part if found == strand.lane else found
+
+
+@contextmanager
+def in_task(config: Any) -> Iterator[None]:
+    """What runs in this block is the task of this config."""
+    token = _strand.set(_Strand(lanes.of_config(config)))
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # a coroutine that was dropped half way is closed in another context
+            _strand.reset(token)
+
+
+def sent(count: int = 1) -> list[_Strand | None]:
+    """The strands of `count` pieces of work that are sent to other threads now: calls that are the same in two of
+    them must not take each other's answers, whichever is made first."""
+    strand = _strand.get()
+    if strand is None:
+        return [None] * count
+    return [_Strand(strand.lane, f"{strand.part}>{next(strand.sent)}") for _ in range(count)]
+
+
+def run_as[T](strand: _Strand | None, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Calls it as this strand, on a thread with a context of its own."""
+    if strand is not None:
+        _strand.set(strand)
+    return function(*args, **kwargs)
 
 
 def opened(kind: str) -> Call | None:
@@ -51,7 +98,7 @@ def opened(kind: str) -> Call | None:
         return None
     try:
         answers = turn.calls
-        return answers.call(lane(), kind, _within.get()) if answers is not None else None
+        return answers.call(lane(), kind, within.get()) if answers is not None else None
     except Exception as error:
         turn.keeper.fault(f"a {kind} call", error)
         return None
@@ -68,7 +115,7 @@ class Running:
         self._token: Token[Call | None] | None = None
 
     def __enter__(self) -> None:
-        self._token = _within.set(self._call)
+        self._token = within.set(self._call)
         self._inside = self._call.inside()
         self._inside.__enter__()
 
@@ -89,7 +136,7 @@ class Program:
         self._token: Token[Call | None] | None = None
 
     def __enter__(self) -> None:
-        self._token = _within.set(None)
+        self._token = within.set(None)
         self._program = self._call.program()
         self._program.__enter__()
 
@@ -101,7 +148,7 @@ class Program:
 
 def _left(token: Token[Call | None]) -> None:
     try:  # noqa: SIM105 - passed for each chunk of an answer
-        _within.reset(token)
+        within.reset(token)
     except ValueError:
         pass  # a coroutine that was dropped half way is closed in another context
 

@@ -72,10 +72,13 @@ def drawn_for(turn: Any, lane: str) -> Iterator[None]:
 
 def _whose() -> tuple[Any, str] | None:
     found = _drawing.get()
-    if found is not None:
-        return found
-    turn = turns.running()
-    return (turn, calls.lane()) if turn is not None else None
+    if found is None:
+        turn = turns.running()
+        if turn is None:
+            return None
+        found = turn, calls.lane()
+    # What a call's own code draws is drawn apart: where the call is served, nobody draws it.
+    return found if calls.within.get() is None else (found[0], f"{found[1]} within")
 
 
 def drawing(plain: Callable[..., UUID], version: int) -> Callable[..., UUID]:

@@ -9,6 +9,7 @@ them; it is made of the names of nodes, and of the places in which tasks were se
     main/flow>double.0    the first `@task` that `flow` called
     main/plan/search      the task of node `search` in the subgraph of `plan`
     main/plan~1           the second subgraph that one task of `plan` runs
+    main/plan>2           the third piece of work that `plan` sent to other threads, by `batch` or `RunnableParallel`
 
 So the last part of a task's lane is the task, and what is before it the lane of the checkpoints that it works on.
 An id says nothing of its task: who prepares the tasks has to tell them here (`remember`), before they run.

@@ -10,7 +10,6 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -56,6 +55,8 @@ def _seams() -> tuple[Seam, ...]:
         Seam(loop, "PregelLoop.accept_push", _accepting, ("task", "write_idx")),
         Seam("langgraph.pregel._runner", "run_with_retry", _running_task, ("task",)),
         Seam("langgraph.pregel._runner", "arun_with_retry", _arunning_task, ("task",)),
+        Seam("langchain_core.runnables.config", "ContextThreadPoolExecutor.submit", _submitting, ("func",)),
+        Seam("langchain_core.runnables.config", "ContextThreadPoolExecutor.map", _mapping, ("fn", "iterables")),
         Seam(loop, "PregelLoop.put_writes", _putting_writes, ("task_id", "writes")),
         Seam(loop, "PregelLoop._put_checkpoint", _putting_checkpoint),
         Seam("langgraph.graph.message", "uuid", ids.Uuids),
@@ -112,11 +113,8 @@ def _running_task(plain: Any) -> Any:
     def run_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
         if not calls.on():
             return plain(task, *args, **kwargs)
-        token = calls.task.set(lanes.of_config(task.config))
-        try:
+        with calls.in_task(task.config):
             return plain(task, *args, **kwargs)
-        finally:
-            calls.task.reset(token)
 
     return run_with_retry
 
@@ -126,14 +124,37 @@ def _arunning_task(plain: Any) -> Any:
     async def arun_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
         if not calls.on():
             return await plain(task, *args, **kwargs)
-        token = calls.task.set(lanes.of_config(task.config))
-        try:
+        with calls.in_task(task.config):
             return await plain(task, *args, **kwargs)
-        finally:
-            with suppress(ValueError):  # one that was dropped half way is closed in another context
-                calls.task.reset(token)
 
     return arun_with_retry
+
+
+def _submitting(plain: Any) -> Any:
+    """Where work of a task goes to another thread: by `RunnableParallel`, …"""
+
+    @functools.wraps(plain)
+    def submit(self: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+        (strand,) = calls.sent()
+        if strand is None:
+            return plain(self, func, *args, **kwargs)
+        return plain(self, calls.run_as, strand, func, *args, **kwargs)
+
+    return submit
+
+
+def _mapping(plain: Any) -> Any:
+    """The same of several at once: by `batch`, or a `ToolNode` with several tool calls."""
+
+    @functools.wraps(plain)
+    def map(self: Any, fn: Any, *iterables: Any, **kwargs: Any) -> Any:
+        items = [list(each) for each in iterables]
+        strands = calls.sent(len(items[0])) if items and len(items[0]) > 1 else [None]
+        if strands[0] is None:
+            return plain(self, fn, *iterables, **kwargs)
+        return plain(self, lambda strand, *args: calls.run_as(strand, fn, *args), strands, *items, **kwargs)
+
+    return map
 
 
 def _putting_writes(plain: Any) -> Any:

@@ -47,7 +47,22 @@ def turn_of(calls: Any, seed: bytes) -> Iterator[Keeper]:
         turns.current.reset(token)
 
 
-class Native:
+class _Run:
+    run: str
+
+    def effects(self) -> list[Any]:
+        """The calls, with their children: (kind, name, lane, children)."""
+        with open_store(None) as store:
+            return [_told(effect) for step in Timeline(store.run(self.run)).walk() for effect in step.effects]
+
+    def classes(self) -> list[str]:
+        """What each of them may do."""
+        with open_store(None) as store:
+            timeline = Timeline(store.run(self.run))
+            return [str(timeline.effect_class(effect)) for step in timeline.walk() for effect in step.effects]
+
+
+class Native(_Run):
     """A thread's run without a session."""
 
     def __init__(self) -> None:
@@ -85,13 +100,8 @@ class Native:
         assert keeper.faults == []
         return result
 
-    def effects(self) -> list[Any]:
-        """The calls, with their children: (kind, name, lane, children)."""
-        with open_store(None) as store:
-            return _effects(Timeline(store.run(self.run)))
 
-
-class InSession:
+class InSession(_Run):
     """A session's run."""
 
     def __init__(self) -> None:
@@ -110,16 +120,9 @@ class InSession:
         self.difference, self.identical = found.divergence, found.identical
         return found.result
 
-    def effects(self) -> list[Any]:
-        with open_store(None) as store:
-            return _effects(Timeline(store.run(self.run)))
 
-
-def _effects(timeline: Timeline) -> list[Any]:
-    def told(effect: Effect) -> list[Any]:
-        return [effect.kind, effect.name, effect.lane, [told(child) for child in effect.children]]
-
-    return [told(effect) for step in timeline.walk() for effect in step.effects]
+def _told(effect: Effect) -> list[Any]:
+    return [effect.kind, effect.name, effect.lane, [_told(child) for child in effect.children]]
 
 
 WAYS: list[Any] = [Native, InSession]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.output_parsers.openai_tools import PydanticToolsParser
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.rate_limiters import InMemoryRateLimiter
+from langchain_core.runnables import RunnableParallel
 from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import BaseModel
 from recorded import WAYS, InSession, Native, both
@@ -129,6 +131,18 @@ def test_several_at_once(way: Any) -> None:
     questions: Any = [[HumanMessage(f"question {n % 2}")] for n in range(4)]
     answers = both(way, asked, node_that_returns(lambda: model.batch(questions)), models=4, tools=0)
     assert len({answer["content"] for answer in answers[0]}) == 4
+
+
+def test_work_that_a_task_sends_to_other_threads_has_lanes_of_its_own() -> None:
+    asked = Asked()
+    model = Scripted(says=says("hi"), asked=asked)
+    run = Native()
+    chain = RunnableParallel(one=model, two=model)
+    run.record(node_that_returns(lambda: [model.batch([ASK, ASK]), chain.invoke(ASK), model.invoke(ASK)]))
+    lanes = sorted(effect[2] for effect in run.effects())
+    assert lanes[0] == "main/node"
+    assert len(set(lanes)) == 5
+    assert all(re.fullmatch(r"main/node>\d+", lane) for lane in lanes[1:])
 
 
 @pytest.mark.parametrize("way", WAYS)
