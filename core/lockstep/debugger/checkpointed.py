@@ -135,10 +135,10 @@ def state(timeline: Timeline, step: Step) -> State:
     """The state at a step. Raises StoreError LS202."""
     turn = turn_of(timeline, step)
     number = turn.number if turn is not None else 0
-    last = _last(timeline, step)
     if step.kind == END:
-        found = _tasks(timeline, last.seq + 1) if last is not None else ()
-        return State(last.number if last is not None else -1, "", {}, (), tuple(found), number)
+        # What is written on a subgraph's checkpoint is on the way to the graph's own next one.
+        outer = [one.number for one in timeline.steps if one.kind != END and "/" not in one.lane]
+        return State(outer[-1] if outer else -1, "", {}, (), tuple(pending(timeline)), number)
     states = checkpoints.States(timeline.reader)
     event = states.step(step.seq + 1)
     parent = next((one.number for one in timeline.steps if one.seq == event.of - 1), -1) if event.of else -1
@@ -147,12 +147,6 @@ def state(timeline: Timeline, step: Step) -> State:
     changes = tuple(_change(one) for one in states.changes(event.pos) if is_users(one.name))
     tasks = tuple(_tasks(timeline, event.of)) if event.of else ()
     return State(parent, event.what, channels, changes, tasks, number, outcomes.to_json(whole.get(START)))
-
-
-def _last(timeline: Timeline, end: Step) -> Step | None:
-    """The last checkpoint that something was written on without another one behind it: the outermost one."""
-    before = [one for one in timeline.steps if one is not end and one.kind != END]
-    return next((one for one in reversed(before) if "/" not in one.lane), before[-1] if before else None)
 
 
 def _change(change: Change) -> ChangeRow:
