@@ -301,10 +301,11 @@ def _options(
     address: str, edits: Mapping[str, Any] | None, live: Sequence[str], tail: Tail, branch: str, deadline: float,
     tasks: Sequence[str], thread: str, turn: int | None,
 ) -> ForkOptions:  # fmt: skip
-    from lockstep.debugger import fork as forks
+    from lockstep.debugger import edits as editing
 
+    run = address.partition(":")[0]
     return ForkOptions(
-        edits=forks.given(edits or {}, address.partition(":")[0]),
+        edits=tuple(editing.as_given(text, value, run) for text, value in (edits or {}).items()),
         policy=policies.given(live, tail, rules.here().effects), branch=branch,
         tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks), thread=thread, turn=turn, deadline=deadline,
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.native import Native
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 
@@ -24,6 +25,30 @@ def _program(target: Any, given: Value) -> Callable[[], Any]:
     raise TargetError(Code.BAD_TARGET, "a graph is the target of a thread's own run, as in langgraph/thread-1")
 
 
+def _replay(reader: Any, target: Any, options: Any) -> Any:
+    from lockstep_langgraph import replaying
+
+    return replaying.replay(reader, target, options)
+
+
+def _areplay(reader: Any, target: Any, options: Any) -> Any:
+    from lockstep_langgraph import replaying
+
+    return replaying.areplay(reader, target, options)
+
+
+def _fork(store: Any, place: Any, target: Any, options: Any) -> Any:
+    from lockstep_langgraph import forking
+
+    return forking.fork(store, place, target, options)
+
+
+def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
+    from lockstep_langgraph import forking
+
+    return forking.afork(store, place, target, options)
+
+
 adapter = Adapter(
     name="langgraph",
     title="LangGraph",
@@ -38,4 +63,5 @@ adapter = Adapter(
         what="compiled graph, or module:graph", inputs="recorded, per turn", accepts=_is_graph, program=_program
     ),
     subject="lockstep_langgraph.subject:subject",
+    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork),
 )

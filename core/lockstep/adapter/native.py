@@ -61,7 +61,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 class ForkOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a thread is forked at a place.
 
-    edits     answers and states in place of recorded ones
+    edits     answers and states in place of recorded ones. A value may be an object: it is as it was given in code
     policy    what may run for real past the cut
     branch    the new branch's name, "" for "fork"; if it exists, `name-2`
     tasks     of the tasks that ran on the step's checkpoint, those that run again: the others keep what they wrote.

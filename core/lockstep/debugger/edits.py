@@ -65,10 +65,16 @@ def parse(text: str, run: str = "") -> Edit:
 def given(text: str, value: Any, run: str = "") -> Edit:
     """An edit in code: `ADDR[:PATH]`, and the value as an object: what `show --json` prints, anything that a tool may
     return, or an exception that is raised. Raises as `parse`, and StoreError LS207."""
+    found = as_given(text, value, run)
+    return msgspec.structs.replace(found, value=outcomes.from_python(value))
+
+
+def as_given(text: str, value: Any, run: str = "") -> Edit:
+    """The same with the value left as it is: for an adapter, which knows more objects. Raises as `parse`."""
     found, path, end = _target(text, run)
     if end != len(text):
         raise EditError(Code.BAD_EDIT, f"not an address and path: {text!r}, from {text[end:]!r} on")
-    return Edit(found.address, path, outcomes.from_python(value), found.run)
+    return Edit(found.address, path, value, found.run)
 
 
 class _Target(msgspec.Struct, frozen=True):

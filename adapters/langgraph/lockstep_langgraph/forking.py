@@ -1,0 +1,312 @@
+"""Forks of threads: `lockstep.fork("langgraph/thread-1:7", graph)`.
+
+A fork is a branch of the thread's log that leaves at a checkpoint (`planning`), and a saver that sees that branch and
+nothing else (`line`). LangGraph goes on from there as it goes on from any checkpoint of its own: nothing before it
+runs, tasks that have written do not run again, and `Command(goto=…)` is kept, since it is part of what was written.
+Calls past the cut are decided by the policy; the turns that were recorded after it follow with their recorded inputs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+from lockstep.session.native.forking import Forking
+
+from lockstep.adapter.native import Continued, ForkOptions
+from lockstep.debugger import plan as plans
+from lockstep.debugger.edits import Edit
+from lockstep.errors import AddressError, Code, Stop
+from lockstep.log.address import Address, called
+from lockstep.log.model import RunState, Status
+from lockstep.log.timeline import Effect, Place, Timeline
+from lockstep.session.native import forking as forks
+from lockstep.session.native.record import Record, RecordedTurn
+from lockstep.session.tail import Edit as Answered
+from lockstep.session.tail import Plan as Tailed
+from lockstep_langgraph import again, changes, patches, planning, states, turns
+from lockstep_langgraph.again import Invocation
+from lockstep_langgraph.checkpointer import BRANCH, LockstepCheckpointer
+from lockstep_langgraph.core import Core
+from lockstep_langgraph.line import LineBook, LineShelf
+from lockstep_langgraph.planning import Call, History, Plan
+from lockstep_langgraph.stored import StoredShelf
+from lockstep_langgraph.values import Codec
+
+if TYPE_CHECKING:
+    from lockstep.log.store import Store
+
+# Yields what is to be invoked next, is sent what became of it.
+type Course = Generator[Invocation, Outcome, Continued]
+
+
+class Outcome:
+    """What an invocation returned, or what it raised."""
+
+    def __init__(self, result: Any = None, error: BaseException | None = None) -> None:
+        self.result = result
+        self.error = error
+
+
+def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
+    """Forks a thread with a compiled graph. See `lockstep.adapter.native.Native`."""
+    session = Session(store, place, target, options)
+    again.no_loop(needs=session.needs_loop, instead="afork")
+    course = session.course()
+    with session, asyncio.Runner() as runner:
+        try:
+            invocation = next(course)
+            while True:
+                invocation = course.send(_run(invocation, runner))
+        except StopIteration as over:
+            return over.value  # type: ignore[no-any-return]
+
+
+async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
+    """The same under a running loop."""
+    session = Session(store, place, target, options)
+    course = session.course()
+    with session:
+        try:
+            invocation = next(course)
+            while True:
+                invocation = course.send(await _arun(invocation))
+        except StopIteration as over:
+            return over.value  # type: ignore[no-any-return]
+
+
+def _run(invocation: Invocation, runner: asyncio.Runner) -> Outcome:
+    context = contextvars.copy_context()
+    try:
+        if invocation.asynchronous:
+            return Outcome(runner.run(again.arun(invocation), context=context))
+        return Outcome(context.run(again.run, invocation))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        return Outcome(error=error)
+
+
+async def _arun(invocation: Invocation) -> Outcome:
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    try:
+        if invocation.asynchronous:
+            return Outcome(await loop.create_task(again.arun(invocation), context=context))
+        return Outcome(await loop.run_in_executor(None, context.run, again.run, invocation))
+    except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        return Outcome(error=error)
+
+
+class Session:
+    """One fork: what it goes by, and what has come of it so far."""
+
+    def __init__(self, store: Store, place: Place, target: Any, options: ForkOptions) -> None:
+        if place.step is None:
+            raise AddressError(
+                Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
+            )
+        self.store = store
+        self.place = place
+        self.options = options
+        self.target = target
+        reader = place.timeline.reader
+        meta: Any = reader.meta
+        self.thread = str(meta["native"]["thread"])
+        own = getattr(target.checkpointer, "_core", None)
+        self.codec: Codec = own.codec if own is not None else Codec()
+        self.record = Record(reader)
+        self.history = History(self.record)
+        self._states, self._answers = self._edits()
+        self.plan = self._plan()
+        self._began = time.monotonic()
+
+    @property
+    def needs_loop(self) -> bool:
+        plan = self.plan
+        return any(again.is_async(turn.entry) for turn in (plan.goes_on, *plan.later) if turn is not None)
+
+    def __enter__(self) -> Self:
+        patches.install()
+        turns.install()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        turns.uninstall()
+        patches.uninstall()
+
+    # What is asked.
+
+    def _edits(self) -> tuple[dict[int, list[Edit]], dict[int, tuple[Effect, list[Edit]]]]:
+        """Those of states by step, and those of answers by the position of the call."""
+        timeline, address = self.place.timeline, self.place.address
+        named = {str(Address(address.path, address.branch)), str(Address(timeline.reader.info.name, address.branch))}
+        states: dict[int, list[Edit]] = {}
+        answers: dict[int, tuple[Effect, list[Edit]]] = {}
+        for edit in self.options.edits:
+            if edit.run and edit.run not in named:
+                raise AddressError(
+                    Code.NO_ADDRESS, f"{edit.run}:{edit.address} is another run's: this fork edits {min(named)}"
+                )
+            step, _, number = edit.address.partition(".")
+            if number:
+                effect = timeline.effect(int(step), int(number))
+                answers.setdefault(effect.begin.pos, (effect, []))[1].append(edit)
+            else:
+                timeline.step(int(step))
+                states.setdefault(int(step), []).append(edit)
+        return states, answers
+
+    def _plan(self) -> Plan:
+        place, step = self.place, self.place.step
+        assert step is not None
+        call = _call(place.effect) if place.effect is not None else None
+        edited = [_call(effect) for effect, _ in self._answers.values()]
+        return planning.plan(
+            self.history, step.number, call, edited, self._states, self.options.tasks, str(place.address)
+        )
+
+    # What is done.
+
+    def course(self) -> Course:
+        """The invocations of the fork, one after the other."""
+        plan, options, address = self.plan, self.options, self.place.address
+        origin = f":{address.step}" + (f".{address.effect}" if self.place.effect is not None else "")
+        book: Any = StoredShelf(self.store.path).open(self.thread, create=False)
+        parent = book.journal(address.branch)
+        self._reveal = parent.reveal
+        edits = self._given()
+        branch = options.branch or "fork"
+        tailed = Tailed(branch, address.branch, origin, self._upto(), plan.until, edits, options.policy)
+        told: dict[str, Any] = {
+            **forks.told(tailed), "edits": {_told(edit): self._inert(edit) for edit in options.edits}, "upto": plan.cut,
+            "step": address.step, "tasks": list(options.tasks),
+        }  # fmt: skip
+        journal = parent.fork(branch, plan.cut, latest=False, origin=origin, told=told)
+        tailed = msgspec.structs.replace(tailed, branch=journal.branch)
+        calls = Forking(
+            journal, self.record, tailed, self.store.path, since=plan.cut, deadline=options.deadline
+        )  # fmt: skip
+        kept = {wrote.event.pos for wrote in plan.kept}
+        line = LineBook(book, journal.branch, address.branch, kept, calls)
+        core = Core(LineShelf(self.thread, line), self.codec)
+        graph = self.target.copy(update={"checkpointer": LockstepCheckpointer.over(core)})
+        try:
+            results, error = yield from self._turns(graph, core)
+            journal.flush()
+            return self._continued(journal, calls, results, error, origin)
+        finally:
+            core.own.close()
+            journal.close()
+
+    def _given(self) -> tuple[Answered, ...]:
+        """The answers that are edited, as the tail gives them."""
+        return tuple(
+            Answered(
+                pos, {_told(edit): self._inert(edit) for edit in given},
+                changes.answer(self.place.timeline, effect, given, self.codec),
+            )
+            for pos, (effect, given) in self._answers.items()
+        )  # fmt: skip
+
+    def _inert(self, edit: Edit) -> Any:
+        return changes.inert(edit.value, self.codec)
+
+    def _upto(self) -> int:
+        """The position up to which a task that runs again has to ask what it asked: before the first edited answer."""
+        cut, effect = self.plan.cut, self.place.effect
+        if self._states:
+            return cut
+        pieces = [plans.first_piece(self.place.timeline, edited) for edited, _ in self._answers.values()]
+        found = [pos - 1 for pos in pieces if pos is not None]
+        if effect is not None and effect.end is not None:
+            found.append(effect.end.pos)
+        return max(cut, min(found, default=cut))
+
+    def _turns(self, graph: Any, core: Core) -> Generator[Invocation, Outcome, tuple[list[Any], BaseException | None]]:
+        plan, thread, load = self.plan, self.thread, self.codec.load
+        if self._states:
+            self._put_state(graph, core)
+        results: list[Any] = []
+        error: BaseException | None = None
+        last = self.options.turn
+        for turn in (plan.goes_on, *plan.later):
+            if turn is None or (last is not None and turn.number > last):
+                continue
+            if turn is plan.goes_on and self._is_over(graph, turn):
+                continue
+            request: Any = self._reveal(self.record.request(turn))
+            invocation = again.made(graph, turn.entry, request, load, thread)
+            if turn is plan.goes_on:
+                invocation = msgspec.structs.replace(invocation, given=None)
+            outcome = yield invocation
+            error = outcome.error
+            if error is None:
+                results.append(outcome.result)
+            elif isinstance(error, Stop) or turn.end is None or turn.end.what != Status.ERROR:
+                break
+        return results, error
+
+    def _put_state(self, graph: Any, core: Core) -> None:
+        made = self.plan.base
+        assert made is not None
+        with core.own.using(self.thread) as thread:
+            assert thread is not None
+            entry = next(entry for entry in thread.all() if entry.pos == made.pos)
+        config = {
+            "configurable": {"thread_id": self.thread, "checkpoint_ns": entry.ns, "checkpoint_id": entry.id},
+        }
+        edits = [edit for each in self._states.values() for edit in each]
+        states.edit(graph, graph.checkpointer, config, edits, self.codec)
+
+    def _is_over(self, graph: Any, turn: RecordedTurn) -> bool:
+        """Whether the turn had come to its end where the fork leaves it, so that only the next one goes on."""
+        tasks = graph.get_state({"configurable": {"thread_id": self.thread}}).next
+        if not tasks:
+            return True
+        # It stopped before a node or after one (`interrupt_before`), and what goes on from there is the next turn.
+        base = self.plan.base
+        ran = any(wrote.event.of == base.pos for wrote in self.history.writes) if base is not None else True
+        return bool(self.plan.later) and turn.end is not None and turn.end.what == Status.OK and not ran
+
+    def _continued(
+        self, journal: Any, calls: Forking, results: list[Any], error: BaseException | None, origin: str
+    ) -> Continued:  # fmt: skip
+        cut = self.plan.cut
+        record = Record(self.store.run(journal.run, journal.branch))
+        ended = "complete" if error is None else "interrupted" if isinstance(error, Stop) else "failed"
+        report = calls.report(ended, steps=len(record.steps), seconds=time.monotonic() - self._began)
+        address = called(journal.run, journal.branch)
+        first, answer = _numbers(Timeline(self.store.run(journal.run, journal.branch)), cut, address)
+        return Continued(
+            report=report, results=results, error=None if isinstance(error, Stop) else error,
+            config={"configurable": {"thread_id": self.thread, BRANCH: journal.branch}}, origin=origin,
+            upto=cut, shared=max(record.last_step(cut), 0), first=first,
+            answer=answer if report.state == RunState.REFUSED else None,
+        )  # fmt: skip
+
+
+def _numbers(timeline: Timeline, cut: int, address: str) -> tuple[str, tuple[str, str] | None]:
+    """Of a branch: its first call that ran for real; a call without an answer, with where to fork to give it one."""
+    first, flying = "", None
+    for step in timeline.steps:
+        for effect in step.effects:
+            number = f"{step.number}.{effect.number}"
+            if effect.begin.pos > cut and effect.end is None:
+                flying = f"{address}:{step.number}", number
+            elif effect.begin.pos > cut and effect.end is not None and not effect.end.name and not first:
+                first = number
+    return first, flying
+
+
+def _call(effect: Effect) -> Call:
+    return Call(effect.begin.pos, effect.end.pos if effect.end is not None else 0, effect.lane)
+
+
+def _told(edit: Edit) -> str:
+    return f"{edit.address}:{edit.path}" if edit.path else edit.address

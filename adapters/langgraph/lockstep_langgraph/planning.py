@@ -1,0 +1,245 @@
+"""Where a fork of a thread leaves, what it keeps, and which turns it runs: worked out before anything does. Pure.
+
+A fork restores. Its branch shares everything up to a checkpoint, the *base*, under the checkpoint's own id, so that the
+ids of its tasks are the recorded ones: what a task wrote can be given to the branch, and then LangGraph does not run
+that task again.
+
+    RUN:7                     base 7, all of its tasks run again
+    RUN:7, tasks=["q"]        base 7, of its tasks only q runs again
+    RUN:7, an edit of 5.2     base: the checkpoint on which the task that made call 5.2 ran. Only that task runs again,
+                              its calls are served, 5.2 with the edited answer; up to step 7 so are calls after it
+    RUN:7.2                   base likewise, without an edit: calls are served up to 7.2
+    RUN:12, which is the end  all that was recorded is kept, what did not end is run again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from lockstep.errors import AddressError, Code, TargetError
+from lockstep.log.model import Event, Kind, Status
+from lockstep.session.native.record import Record, RecordedTurn
+from lockstep_langgraph import lanes
+
+NULL_TASK = "00000000-0000-0000-0000-000000000000"  # of what a turn's own input writes
+# What a task writes that has not come to an end.
+_UNFINISHED = frozenset({"__error__", "__interrupt__", "__error_source_node__", "__scheduled__"})
+_CALLED = ">"  # joins the lane of a `@task` to that of the task which called it
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A recorded checkpoint: its STEP. `number`: the step's."""
+
+    number: int
+    seq: int
+    event: Event
+
+    @property
+    def pos(self) -> int:
+        return self.event.pos
+
+    @property
+    def lane(self) -> str:
+        return self.event.lane
+
+
+class Wrote(msgspec.Struct, frozen=True):
+    """What a task wrote at once: a WRITES event."""
+
+    seq: int
+    event: Event
+
+
+class History:
+    """A branch as planning needs it: its checkpoints, the writes of their tasks, and its turns."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.turns = record.turns
+        self.steps = [Made(number, seq, event) for number, (seq, event) in enumerate(record.steps)]
+        self.writes = [Wrote(seq, event) for seq, event in record.heads if event.kind is Kind.WRITES]
+        self.last = max((event.pos for _, event in record.heads), default=0)
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A recorded call, as far as planning needs it. `end`: the position of its end, 0 while in flight."""
+
+    pos: int
+    end: int
+    lane: str
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A fork of a thread.
+
+    base    the checkpoint that it goes on from; of another namespace than the graph's own, inside of a subgraph
+    cut     the position of the last event that it shares
+    until   calls are served up to there, as long as each lane makes the recorded ones
+    kept    writes from beyond the cut that it is given
+    goes_on the recorded turn whose rest is run, None where that has no rest
+    later   the turns that follow, with their recorded inputs
+    """
+
+    base: Made | None
+    cut: int
+    until: int
+    kept: tuple[Wrote, ...]
+    goes_on: RecordedTurn | None
+    later: tuple[RecordedTurn, ...]
+
+
+def plan(
+    history: History,
+    step: int,
+    call: Call | None,
+    edited: Sequence[Call],
+    states: Collection[int],
+    tasks: Sequence[str],
+    address: str,
+) -> Plan:  # fmt: skip
+    """The plan of a fork at `step` (one more than the last checkpoint's is the end), or at a call of it.
+
+    edited  the calls whose answers are edited
+    states  the steps whose states are
+    tasks   of those that ran on the step's checkpoint, those that run again; empty: all
+
+    Raises AddressError LS206 and TargetError LS402.
+    """
+    steps = history.steps
+    at_end = step >= len(steps)
+    last = history.last
+    limit = call.end or last if call is not None else last if at_end else steps[step].pos
+    for one in edited:
+        if not one.pos < limit:
+            raise AddressError(Code.NO_ADDRESS, f"a call that was made only after {address} cannot be edited in it")
+    if any(number > step for number in states):
+        raise AddressError(Code.NO_ADDRESS, f"a state that came only after {address} cannot be edited in it")
+    if any(number >= len(steps) for number in states):
+        raise AddressError(
+            Code.NO_ADDRESS, f"{address} is the end, which has no state of its own: edit step {len(steps) - 1}"
+        )
+    ran = {one.pos: _ran_on(history, one) for one in (*edited, *([call] if call is not None else []))}
+    bases = [*ran.values(), *(steps[number] for number in states)]
+    if not bases and at_end and not tasks:
+        return Plan(steps[-1] if steps else None, limit, limit, (), _unended(history), ())
+    base = min(bases, key=lambda made: made.pos) if bases else steps[min(step, len(steps) - 1)]
+    if any(steps[number].pos != base.pos for number in states):
+        raise TargetError(
+            Code.BAD_TARGET, "only the state that a fork goes on from can be edited: those after it are made anew"
+        )
+    again = {one.lane for one in (*edited, *([call] if call is not None else [])) if ran[one.pos].pos == base.pos}
+    if tasks:
+        if bases and base.pos != steps[min(step, len(steps) - 1)].pos:
+            raise TargetError(
+                Code.BAD_TARGET,
+                f"tasks= says which tasks of {address} run again, and an edit before that has all of them run",
+            )
+        again |= _lanes_of(history, base, tasks, address)
+    running = _turn_of(history, base, [one for one in (*edited, call) if one is not None and one.lane in again])
+    cut = base.pos
+    goes_on: RecordedTurn | None = running
+    if running is not None and running.pos > base.pos:
+        # The task ran in a later turn than the one that made its checkpoint: as when a human was asked in between.
+        cut, goes_on = running.pos - 1, None
+    elif running is not None and running.end is not None and running.end.pos <= cut:
+        goes_on = None
+    kept = _kept(history, base, cut, limit if not tasks else last, again) if again else ()
+    begun = goes_on.pos if goes_on is not None else cut
+    later = tuple(turn for turn in history.turns if turn.pos > begun and turn.pos > cut)
+    return Plan(base, cut, max(limit, cut), kept, goes_on, later)
+
+
+def _unended(history: History) -> RecordedTurn | None:
+    """The last turn, where it did not come to a good end."""
+    turn = history.turns[-1] if history.turns else None
+    return turn if turn is not None and (turn.end is None or turn.end.what != Status.OK) else None
+
+
+def _ran_on(history: History, call: Call) -> Made:
+    """The checkpoint on which the task that made a call ran: its writes name it; where it wrote nothing, the last one
+    before."""
+    for wrote in history.writes:
+        event = wrote.event
+        if event.lane == call.lane and event.pos > call.pos:
+            return next(made for made in history.steps if made.pos == event.of)
+    space = lanes.checkpoints_of(call.lane)
+    found = [made for made in history.steps if made.lane == space and made.pos < call.pos]
+    if not found:
+        raise TargetError(
+            Code.BAD_TARGET, f"the checkpoint that the call in {call.lane} was made on is not in the thread's record"
+        )
+    return found[-1]
+
+
+def _turn_of(history: History, base: Made, calls: Sequence[Call]) -> RecordedTurn | None:
+    """The turn that ran what is to run again."""
+    pos = min((call.pos for call in calls), default=base.pos)
+    return next((turn for turn in reversed(history.turns) if turn.pos < max(pos, base.pos) < turn.stop), None)
+
+
+def _lanes_of(history: History, base: Made, tasks: Sequence[str], address: str) -> set[str]:
+    """The lanes of the tasks of a checkpoint that are named: by their lane's last part, or by their node."""
+    ran = {wrote.event.lane: wrote for wrote in _of(history, base) if wrote.event.what != NULL_TASK}
+    found: set[str] = set()
+    for name in tasks:
+        named = {
+            lane for lane, wrote in ran.items()
+            if name in (lane.rpartition("/")[2], lane.rpartition(_CALLED)[2], wrote.event.name, wrote.event.what, lane)
+        }  # fmt: skip
+        if not named:
+            known = ", ".join(sorted(lane.rpartition("/")[2] for lane in ran)) or "none"
+            raise TargetError(Code.BAD_TARGET, f"no task {name!r} ran at {address}. Those that did: {known}")
+        found |= named
+    return found
+
+
+def _of(history: History, base: Made) -> Iterable[Wrote]:
+    return (wrote for wrote in history.writes if wrote.event.of == base.pos)
+
+
+def _kept(history: History, base: Made, cut: int, limit: int, again: Collection[str]) -> tuple[Wrote, ...]:
+    """What the other tasks wrote that ran beside those which run again: in the base's namespace, and in those around
+    it. They had finished by `limit`, or led to a checkpoint that was made by then."""
+    kept: list[Wrote] = []
+    for made in _around(history, base, cut):
+        closed = any(step.event.of == made.pos and step.pos <= limit for step in history.steps)
+        for wrote in _of(history, made):
+            event = wrote.event
+            if event.pos <= cut or not (closed or event.pos <= limit) or event.what == NULL_TASK:
+                continue
+            if any(_hangs_on(event.lane, lane, event.pos, history) for lane in again):
+                continue
+            body: Any = history.record.body(wrote.seq)
+            if all(channel in _UNFINISHED for _, channel, _ in body["writes"]):
+                continue
+            kept.append(wrote)
+    return tuple(sorted(kept, key=lambda wrote: wrote.event.pos))
+
+
+def _around(history: History, base: Made, cut: int) -> Iterable[Made]:
+    """The base, and of each namespace around its own the checkpoint that is the last by then."""
+    yield base
+    lane = base.lane
+    while lane != lanes.ROOT:
+        lane = lanes.checkpoints_of(lane)
+        found = [made for made in history.steps if made.lane == lane and made.pos <= cut]
+        if found:
+            yield found[-1]
+
+
+def _hangs_on(lane: str, again: str, pos: int, history: History) -> bool:
+    """Whether what a task wrote cannot stay where another runs again: it is that one, or one around it, or was called
+    by the same code after it."""
+    if again == lane or again.startswith((f"{lane}/", f"{lane}{_CALLED}", f"{lane}~")):
+        return True
+    caller, called, _ = again.rpartition(_CALLED)
+    if not called or not lane.startswith(f"{caller}{_CALLED}"):
+        return False
+    # What `@task`s are called with is not recorded: one that was called after may have been given its answer.
+    first = min(
+        (wrote.event.pos for wrote in history.writes if wrote.event.lane == again), default=0
+    )  # fmt: skip
+    return pos > first
