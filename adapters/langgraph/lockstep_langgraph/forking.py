@@ -15,7 +15,6 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
-from lockstep.session.native.forking import Forking
 
 from lockstep.adapter.native import Continued, ForkOptions
 from lockstep.debugger import plan as plans
@@ -25,6 +24,7 @@ from lockstep.log.address import Address, called
 from lockstep.log.model import RunState, Status
 from lockstep.log.timeline import Effect, Place, Timeline
 from lockstep.session.native import forking as forks
+from lockstep.session.native.forking import Forking
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep.session.tail import Edit as Answered
 from lockstep.session.tail import Plan as Tailed
@@ -188,6 +188,7 @@ class Session:
             "step": address.step, "tasks": list(options.tasks),
         }  # fmt: skip
         journal = parent.fork(branch, plan.cut, latest=False, origin=origin, told=told)
+        book.adopt(journal)
         tailed = msgspec.structs.replace(tailed, branch=journal.branch)
         calls = Forking(
             journal, self.record, tailed, self.store.path, since=plan.cut, deadline=options.deadline
@@ -269,10 +270,11 @@ class Session:
         tasks = graph.get_state({"configurable": {"thread_id": self.thread}}).next
         if not tasks:
             return True
+        base, end = self.plan.base, turn.end
+        if not self.plan.later or base is None or end is None or end.what != Status.OK:
+            return False
         # It stopped before a node or after one (`interrupt_before`), and what goes on from there is the next turn.
-        base = self.plan.base
-        ran = any(wrote.event.of == base.pos for wrote in self.history.writes) if base is not None else True
-        return bool(self.plan.later) and turn.end is not None and turn.end.what == Status.OK and not ran
+        return not any(wrote.event.of == base.pos and wrote.event.pos < end.pos for wrote in self.history.writes)
 
     def _continued(
         self, journal: Any, calls: Forking, results: list[Any], error: BaseException | None, origin: str

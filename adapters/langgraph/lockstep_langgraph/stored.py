@@ -56,6 +56,10 @@ class StoredBook:
         self._known[branch.name] = pos
         return branch
 
+    def adopt(self, journal: Journal) -> None:
+        """Writes a branch through a journal that is open already: two would store what they are told in any order."""
+        self._journals[journal.branch] = journal
+
     def news(self) -> tuple[list[Branch], Iterator[tuple[str, Event]]] | None:
         journal = self._journals[MAIN]
         if not journal.changed() and not self._stale:
