@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from lockstep.errors import AddressError, Code
 from lockstep.log.model import Event, Value
 from lockstep_langgraph.shelves import MAIN, Book, Branch, MemoryShelf
@@ -41,11 +43,13 @@ class LineBook:
     def start(self) -> int:
         return self._inner.start
 
-    def step(self, branch: str, lane: str, name: str, source: str, body: Value, key: bytes, of: int) -> int:
+    def step(
+        self, branch: str, lane: str, name: str, source: str, body: dict[str, Value], key: bytes, of: int
+    ) -> int:  # fmt: skip
         return self._inner.step(self._names[branch], lane, name, source, body, key, of)
 
-    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> None:
-        self._inner.writes(self._names[branch], lane, node, task, of, body)
+    def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> int:
+        return self._inner.writes(self._names[branch], lane, node, task, of, body)
 
     def fork(self, name: str, parent: str, pos: int, *, latest: bool = True) -> Branch:
         """A branch that a turn of the fork makes. It is no more the thread's latest than the fork itself."""
@@ -93,8 +97,8 @@ class LineBook:
                 given.append(event)
         self._kept = ()
         for event in given:
-            self._inner.writes(self.branch, event.lane, event.name, event.what, event.of, event.body)
-            yield MAIN, event
+            pos = self._inner.writes(self.branch, event.lane, event.name, event.what, event.of, event.body)
+            yield MAIN, msgspec.structs.replace(event, pos=pos)
 
 
 class Answered:
