@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.session.native.conftest import META, RUN, answer, begin
+from tests.session.native.test_journal import wait_for
 
 from lockstep.errors import StoreError
 from lockstep.log.model import Event, Kind, RunState, Status
@@ -192,6 +193,7 @@ def test_a_store_that_cannot_be_written_for_a_while_costs_no_call_but_a_step_is_
         journal.step("main", "plan", "loop", {}, b"1")
     assert not journal.flush() and journal.faults
     disk.full = False
+    wait_for(lambda: not journal._ready)  # it is tried again without anything new
     answer(journal, "r", "b")
     assert journal.flush()
     journal.close()
@@ -218,3 +220,26 @@ def test_one_turn_at_a_time_has_a_branch_and_the_second_is_told(tmp_path: Path) 
     first.end(Status.OK, 1)
     assert not journal.is_turn_held
     assert other.begin_turn("invoke", {}).held
+
+
+def test_what_a_call_tells_after_the_journal_was_closed_is_stored_all_the_same(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "s.db"), create=True) as store:
+        journal = Journal.open(store, RUN, META)
+        call = begin(journal, "q")
+        journal.close()
+        call.end(Status.OK, "a")
+        assert journal.flush() and not journal.faults
+        reader = store.run(RUN)
+        assert [event.body for event in reader.events(reader.main) if event.kind is Kind.END] == ["a"]
+
+
+def test_a_run_that_was_deleted_meanwhile_costs_the_program_nothing_but_a_step_is_told(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "s.db"), create=True) as store:
+        journal = Journal.open(store, RUN, META)
+        call = begin(journal, "q")
+        journal.flush()
+        store.delete_run(RUN)
+        call.end(Status.OK, "a")
+        assert journal.flush() and "LS205" in journal.faults[0]
+        with pytest.raises(StoreError, match="LS205"):
+            journal.step("main", "plan", "loop", {}, b"1")

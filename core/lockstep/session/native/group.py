@@ -17,14 +17,15 @@ from lockstep.session import lanes
 from lockstep.session.writer import start_thread, wait_until_gone
 
 LINGER = 0.002  # seconds in which more may join a commit
+RETRY = 0.2  # seconds between attempts on a store that cannot be written
 FORK_WAIT = 2.0
 
 
 class Member(Protocol):
     """What stores what it has been told."""
 
-    def store_told(self) -> None:
-        """Stores all of it. Never raises."""
+    def store_told(self) -> bool:
+        """Stores all of it. Never raises. False: it could not, and it is worth trying again."""
         ...
 
     def before_fork(self) -> None: ...
@@ -46,6 +47,7 @@ class Group:
     def _reset(self) -> None:
         self._lock: Any = untapped.RLock()
         self._due: list[Member] = []
+        self._failed: list[Member] = []
         self._wake = untapped.allocate_lock()  # free: somebody waits
         self._wake.acquire()
         self._running = False
@@ -79,7 +81,7 @@ class Group:
     def _run(self) -> None:
         lanes.INSIDE.set(True)
         while True:
-            self._wake.acquire()
+            self._wake.acquire(timeout=RETRY if self._failed else -1)
             if not self._stopping:
                 untapped.sleep(LINGER)
             self._round()
@@ -90,9 +92,11 @@ class Group:
 
     def _round(self) -> None:
         with self._lock:
-            due, self._due = self._due, []
-        for member in due:
-            member.store_told()
+            due, self._due = dict.fromkeys([*self._failed, *self._due]), []
+            self._failed = []
+        failed = [member for member in due if not member.store_told()]
+        with self._lock:
+            self._failed += failed
 
     def _all(self) -> list[Member]:
         return sorted(self._members, key=id)

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
-from lockstep.log.model import Event, Kind, RunState, Status, Value
+from lockstep.log.model import Event, Kind, RunState, Value
 from lockstep.log.steps import TURN
 from lockstep.log.vault import Vault, is_id, new_id
 from lockstep.session import exceptions, rules
@@ -117,7 +117,6 @@ class Journal:
         self._begun: dict[int, int] = {}  # the reverse, of what has not ended
         self._over: deque[int] = deque()  # provisional positions of what has
         self._lost: set[int] = set()  # those of calls whose beginning could not be stored
-        self._closed = False
         self._owns = False  # the store
         group.join(self)
 
@@ -235,11 +234,13 @@ class Journal:
 
     def end_turn(self, pos: int, status: str, value: Any, state: RunState | None) -> None:
         """See `Turn.end`."""
-        body: Value = value
-        if status == Status.ERROR and isinstance(value, BaseException):
-            body = exceptions.encode(value)
+        body: Value = None
         try:
-            self._write(Event(Kind.END, self.position(), self.now(), ROOT, status, "", pos, -1, b"", self.hide(body)))
+            body = self.hide(exceptions.encode(value) if isinstance(value, BaseException) else value)
+        except Exception as error:
+            self.fault("what a turn returned", error)
+        try:
+            self._write(Event(Kind.END, self.position(), self.now(), ROOT, status, "", pos, -1, b"", body))
             if state is not None:
                 self._shared.set_state(state)
         except Exception as error:
@@ -305,36 +306,34 @@ class Journal:
     # Storing.
 
     def flush(self) -> bool:
-        """Stores all that was told. False: the store cannot be written, or not all of it could be stored."""
+        """Stores all that was told. False: the store cannot be written now."""
         self.store_told()
-        return not self._ready and not self._lost
+        return not self._ready
 
     def close(self) -> None:
         """Stores all that was told, and lets go of the stream; and of the store, with all that it forked into, if it
-        has opened that itself. Faults are in `faults`."""
+        has opened that itself. What a call that is still open tells later is stored all the same. Faults are in
+        `faults`."""
         self.store_told()
         with self._lock:
-            if not self._closed:
-                self._closed = True
-                try:
-                    self._shared.close()
-                    if self._owns and self._store is not None:
-                        self._store.close()
-                except Exception as error:
-                    self.fault("closing the run", error)
+            try:
+                self._shared.close()
+                if self._owns and self._store is not None:
+                    self._store.close()
+            except Exception as error:
+                self.fault("closing the run", error)
 
-    def store_told(self) -> None:
-        """Stores what calls have told. Never raises: what goes wrong is a fault."""
+    def store_told(self) -> bool:
+        """Stores what calls have told. Never raises: what goes wrong is a fault. False: it is worth trying again."""
         try:
             with self._lock:
                 self._append(())
-        except StoreError as error:
-            self.fault("storing calls", error)
-            if error.code is not Code.UNWRITABLE:
-                self._drop()
         except Exception as error:
             self.fault("storing calls", error)
+            if isinstance(error, StoreError) and error.code is Code.UNWRITABLE:
+                return not self._ready
             self._drop()
+        return True
 
     def _write(self, event: Event) -> int:
         with self._lock:
@@ -344,18 +343,18 @@ class Journal:
         self._due = False
         told = self._told
         taken = [told.popleft() for _ in range(len(told))]
-        self._ready += filter(None, map(self._finished, taken))
-        events = [*self._ready, *own]
-        if not events or self._closed:
+        ready = [*self._ready, *filter(None, map(self._finished, taken))]
+        events = [*ready, *own]
+        if not events:
             return ()
-        if self._real:
-            events = [self._placed(event) for event in events]
+        self._ready = []
         try:
+            if self._real:
+                events = [self._placed(event) for event in events]
             stored = self._shared.append(events)
         except BaseException:
-            self._bound()
+            self._keep(ready)
             raise
-        self._ready.clear()
         self._note(events, stored)
         return stored
 
@@ -387,9 +386,10 @@ class Journal:
         while len(self._over) > _REMEMBERED:
             real.pop(self._over.popleft(), None)
 
-    def _bound(self) -> None:
-        """Gives up what waits for a store that cannot be written when it becomes too much."""
-        if sum(weight(event.body) for event in self._ready) > BOUND:
+    def _keep(self, ready: list[Event]) -> None:
+        """Of a store that cannot be written: what waits for it, unless that has become too much."""
+        self._ready = ready
+        if sum(weight(event.body) for event in ready) > BOUND:
             megabytes = BOUND >> 20
             self.fault("storing calls", StoreError(Code.UNWRITABLE, f"more than {megabytes} MB wait for the store"))
             self._drop()
@@ -397,7 +397,7 @@ class Journal:
     def _drop(self) -> None:
         with self._lock:
             self._lost.update(event.pos for event in self._ready if event.kind is Kind.BEGIN)
-            self._ready.clear()
+            self._ready = []
 
     def _hidden(self, event: Event) -> Event:
         return replace(event, body=self.hide(event.body))
