@@ -285,8 +285,23 @@ def main(streams: list[Stream], branch: Branch) -> Stream:
     return [stream for stream in streams if stream.branch == branch.id and stream.process == "main"][-1]
 
 
-KIND, POS, OF = 0, 1, 6
-BEGIN, PART, END, OUTPUT = 3, 4, 5, 9
+KIND, POS, LANE, OF = 0, 1, 3, 6
+BEGIN, PART, END, OUTPUT, STEP = 3, 4, 5, 9, 10
+
+
+def states(events: list[list[Any]], bodies: list[Any]) -> dict[int, dict[str, Any]]:
+    """The states of a native run, by the positions of their checkpoints."""
+    found: dict[int, dict[str, Any]] = {0: {}}
+    for event, record in zip(events, bodies, strict=True):
+        if event[KIND] != STEP:
+            continue
+        state = {} if record.get("whole") else dict(found[event[OF]])
+        for name, change in record["channels"].items():
+            state[name] = change["value"] if "value" in change else state[name][: change["keep"]] + change["items"]
+        for name in record.get("gone", []):
+            del state[name]
+        found[event[POS]] = state
+    return found
 
 
 def events_of(branches: list[Branch], streams: list[Stream], branch: Branch) -> list[tuple[int, list[Any]]]:

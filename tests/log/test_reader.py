@@ -9,6 +9,7 @@ import forging
 import log_runs
 import log_values
 import msgspec
+import native_runs
 import pytest
 import reader
 import test_branches
@@ -113,3 +114,14 @@ def test_its_encoding_is_the_shortest() -> None:
             continue  # what msgpack cannot say has an extension of ours
         assert reader.encode(value) == encoded
         assert log_values.same(reader.decode(encoded), value)
+
+
+def test_it_reads_the_states_of_a_native_run_as_lockstep_does(store: Store, path: Path, tmp_path: Path) -> None:
+    thread = native_runs.refund(store)
+    tape = tmp_path / "thread.tape"
+    export(str(path), native_runs.RUN, str(tape))
+    [stream] = reader.read(tape)
+    found = reader.states(stream.events, stream.bodies)
+    assert {pos: state for pos, state in found.items() if pos} == thread.states
+    assert [event[reader.POS] for event in stream.events] == list(range(1, len(stream.events) + 1))
+    assert stream.head == store.run(native_runs.RUN).end(1).head

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lockstep.log import canonical, chain, columns, cut, merkle, seal
+from lockstep.log import canonical, chain, checkpoints, columns, cut, merkle, native, seal, steps
 from lockstep.log.model import Event, Kind
 from lockstep.log.pack import Packer, encode_plain
+from lockstep.log.sqlite import schema
 from lockstep.log.unpack import Coder, Expander
 from lockstep.session import engine, reads
 
@@ -125,6 +126,33 @@ def test_a_branch_begins_from_what_it_shares() -> None:
         whole["started"], bytes.fromhex(whole["meta"]), whole["process"], told["name"], told["pos"], told["seq"], head
     )
     assert base.hex() == told["base"]
+
+
+def test_a_native_run_has_its_chain_steps_and_states() -> None:
+    told = json.loads(block("native"))
+    head = chain.base(told["started"], bytes.fromhex(told["meta"]), told["process"])
+    assert head.hex() == told["base"] and steps.is_native(Expander(Made()).expand(bytes.fromhex(told["meta"])))
+    events, bodies = [], {}
+    for seq, fields in enumerate(told["events"]):
+        event = Event(**{**fields, "kind": Kind[fields["kind"]], "key": bytes.fromhex(fields["key"])})
+        body = event.body
+        code = merkle.code(body, canonical.encode_ordered, ordered=True) if body is not None else b""
+        head = chain.link(head, seq, event, code)
+        events.append((seq, event))
+        bodies[event.pos] = body
+    assert head.hex() == told["head"]
+    found = list(native.steps(events, 1))
+    assert [(step.number, step.seq + 1, [effect.begin.pos for effect in step.effects]) for step in found] == [
+        (step["number"], step["pos"], step["effects"]) for step in told["steps"]
+    ]
+    states: dict[int, dict[str, Any]] = {0: {}}
+    for step in told["steps"]:
+        state = dict(states[events[step["pos"] - 1][1].of])
+        checkpoints.apply(state, bodies[step["pos"]])
+        states[step["pos"]] = state
+        assert state == step["state"]
+    (turn,) = native.turns(events)
+    assert turn.end is not None and schema.STATES[steps.rest(str(turn.end.what)).value] == told["state"]
 
 
 def test_a_run_has_its_digest() -> None:
