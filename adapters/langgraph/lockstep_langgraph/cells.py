@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from operator import is_
+from threading import Lock
 from typing import Any, Protocol
 
 from lockstep.log import canonical
@@ -17,6 +18,7 @@ from lockstep.log.model import Value
 
 NEAR = 32  # items at the end of a list that are looked at again in each put: what nodes change in place is mostly there
 ROUND = 64  # others that are, in turn
+OWN = 16  # items at the end of a list that no two checkpoints of a listing share
 
 
 class Codec(Protocol):
@@ -110,8 +112,9 @@ class Listed:
         self.strand = strand
         self.length = length
 
-    def make(self, codec: Codec) -> Any:
-        return [item.maker(codec)() for item in self.strand.items[: self.length]]
+    def make(self, codec: Codec, path: str = "") -> Any:
+        path = f"{path}[]"
+        return [item.maker(codec, path)() for item in self.strand.items[: self.length]]
 
     @property
     def items(self) -> list[Item]:
@@ -130,8 +133,8 @@ class Whole:
     def __init__(self, item: Item) -> None:
         self.item = item
 
-    def make(self, codec: Codec) -> Any:
-        return self.item.make(codec)
+    def make(self, codec: Codec, path: str = "") -> Any:
+        return self.item.make(codec, path)
 
     @property
     def digest(self) -> bytes:
@@ -139,6 +142,30 @@ class Whole:
 
 
 type Cell = Listed | Whole
+
+
+class Listing:
+    """Makes the values of the checkpoints of one listing, of which each list goes on the one before: items that they
+    have in common are the same objects in all of them, but for the last few of each list, which are what programs
+    change before they give them to `update_state`. A history of n steps then makes some n items, not n * n / 2, and
+    the collector of garbage has that much less to look at."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._made: dict[Strand, list[Any]] = {}
+        self._lock = Lock()
+
+    def make(self, cell: Cell, path: str) -> Any:
+        if not isinstance(cell, Listed) or cell.length <= OWN:
+            return cell.make(self._codec, path)
+        path = f"{path}[]"
+        codec, items = self._codec, cell.strand.items
+        common = cell.length - OWN
+        with self._lock:
+            made = self._made.setdefault(cell.strand, [])
+            made += [item.maker(codec, path)() for item in items[len(made) : common]]
+            head = made[:common]
+        return head + [item.maker(codec, path)() for item in items[common : cell.length]]
 
 
 def cell_of(obj: Any, before: Cell | None, codec: Codec, path: str, *, paranoid: bool = False) -> Cell:

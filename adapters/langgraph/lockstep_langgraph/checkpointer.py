@@ -26,6 +26,7 @@ from langgraph.checkpoint.base import (
 )
 
 from lockstep_langgraph import history, patches, rewriting, turns
+from lockstep_langgraph.cells import Listing
 from lockstep_langgraph.core import Core
 from lockstep_langgraph.entries import Entry
 from lockstep_langgraph.lazy import LazyValues
@@ -80,7 +81,7 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
                 core.read_nothing(where.thread, where.ns)
                 return None
             entry = core.read(thread, where.ns, where.id, where.branch)
-            return self._tuple(thread, entry, where.branch, lazy=False) if entry is not None else None
+            return self._tuple(thread, entry, where.branch) if entry is not None else None
 
     def list(
         self,
@@ -93,6 +94,7 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         where = _Where(config) if config is not None else None
         upto = _Where(before).id if before is not None else None
         left = limit
+        listing = Listing(self._core.codec)
         for id in [where.thread] if where is not None else self._core.threads.ids():
             with self._core.threads.using(id) as thread:
                 found = [] if thread is None else _matching(thread, where, upto)
@@ -104,7 +106,7 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
                     continue
                 if left is not None:
                     left -= 1
-                yield self._tuple(thread_of, entry, where.branch if where is not None else None, lazy=True)
+                yield self._tuple(thread_of, entry, where.branch if where is not None else None, listing)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -226,16 +228,18 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         """Lets go of the store. A thread that is used afterwards is opened again."""
         self._core.own.close()
 
-    def _tuple(self, thread: Thread, entry: Entry, branch: str | None, *, lazy: bool) -> CheckpointTuple:
+    def _tuple(
+        self, thread: Thread, entry: Entry, branch: str | None, listing: Listing | None = None
+    ) -> CheckpointTuple:
         codec = self._core.codec
         cells = entry.cells
         checkpoint: dict[str, Any] = {"v": entry.v, "id": entry.id}
         if entry.ts is not None:
             checkpoint["ts"] = entry.ts
         checkpoint["channel_values"] = (
-            LazyValues(cells, lambda name: cells[name].make(codec))
-            if lazy
-            else {name: cell.make(codec) for name, cell in cells.items()}
+            LazyValues(cells, lambda name: listing.make(cells[name], name))
+            if listing is not None
+            else {name: cell.make(codec, name) for name, cell in cells.items()}
         )
         checkpoint["channel_versions"] = dict(entry.versions)
         checkpoint["versions_seen"] = {node: dict(versions) for node, versions in entry.seen.items()}
