@@ -208,7 +208,7 @@ def test_a_list_gives_metadata_without_making_a_value(saver: Saver, monkeypatch:
     chat(saver).invoke({"messages": ["hello"], "left": 5}, thread())
     made: list[int] = []
     plain = Listed.make
-    monkeypatch.setattr(Listed, "make", lambda self, codec: (made.append(1), plain(self, codec))[1])
+    monkeypatch.setattr(Listed, "make", lambda self, *how: (made.append(1), plain(self, *how))[1])
     listed = list(saver.list(thread()))
     assert [found.metadata["step"] for found in listed] == [5, 4, 3, 2, 1, 0, -1]
     assert made == []
