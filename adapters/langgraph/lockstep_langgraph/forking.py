@@ -255,7 +255,6 @@ class Session:
 
     def _put_state(self, graph: Any, core: Core) -> None:
         made = self.plan.base
-        assert made is not None
         with core.own.using(self.thread) as thread:
             assert thread is not None
             entry = next(entry for entry in thread.all() if entry.pos == made.pos)
@@ -271,7 +270,7 @@ class Session:
         if not tasks:
             return True
         base, end = self.plan.base, turn.end
-        if not self.plan.later or base is None or end is None or end.what != Status.OK:
+        if not self.plan.later or end is None or end.what != Status.OK:
             return False
         # It stopped before a node or after one (`interrupt_before`), and what goes on from there is the next turn.
         return not any(wrote.event.of == base.pos and wrote.event.pos < end.pos for wrote in self.history.writes)

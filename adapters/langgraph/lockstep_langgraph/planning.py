@@ -75,7 +75,7 @@ class Call(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     """A fork of a thread.
 
-    base    the checkpoint that it goes on from; of another namespace than the graph's own, inside of a subgraph
+    base    the checkpoint that it goes on from, whose namespace may be that of a subgraph
     cut     the position of the last event that it shares
     until   calls are served up to there, as long as each lane makes the recorded ones
     kept    writes from beyond the cut that it is given
@@ -83,7 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
     later   the turns that follow, with their recorded inputs
     """
 
-    base: Made | None
+    base: Made
     cut: int
     until: int
     kept: tuple[Wrote, ...]
@@ -121,16 +121,19 @@ def plan(
         raise AddressError(
             Code.NO_ADDRESS, f"{address} is the end, which has no state of its own: edit step {len(steps) - 1}"
         )
-    ran = {one.pos: _ran_on(history, one) for one in (*edited, *([call] if call is not None else []))}
-    bases = [*ran.values(), *(steps[number] for number in states)]
+    if not steps:
+        raise AddressError(Code.NO_ADDRESS, f"{address} has no checkpoint before it to go on from")
+    ran = [_ran(history, one) for one in (*edited, *([call] if call is not None else []))]
+    bases = [*(task.base for task in ran), *(steps[number] for number in states)]
     if not bases and at_end and not tasks:
-        return Plan(steps[-1] if steps else None, limit, limit, (), _unended(history), ())
+        return Plan(steps[-1], limit, limit, (), _unended(history), ())
     base = min(bases, key=lambda made: made.pos) if bases else steps[min(step, len(steps) - 1)]
     if any(steps[number].pos != base.pos for number in states):
         raise TargetError(
             Code.BAD_TARGET, "only the state that a fork goes on from can be edited: those after it are made anew"
         )
-    again = {one.lane for one in (*edited, *([call] if call is not None else [])) if ran[one.pos].pos == base.pos}
+    here = [task for task in ran if task.base.pos == base.pos]
+    again = {task.lane for task in here}
     if tasks:
         if bases and base.pos != steps[min(step, len(steps) - 1)].pos:
             raise TargetError(
@@ -138,7 +141,7 @@ def plan(
                 f"tasks= says which tasks of {address} run again, and an edit before that has all of them run",
             )
         again |= _lanes_of(history, base, tasks, address)
-    running = _turn_of(history, base, [one for one in (*edited, call) if one is not None and one.lane in again])
+    running = _turn_of(history, base, here)
     cut = base.pos
     goes_on: RecordedTurn | None = running
     if running is not None and running.pos > base.pos:
@@ -158,26 +161,32 @@ def _unended(history: History) -> RecordedTurn | None:
     return turn if turn is not None and (turn.end is None or turn.end.what != Status.OK) else None
 
 
-def _ran_on(history: History, call: Call) -> Made:
-    """The checkpoint on which the task that made a call ran: its writes name it; where it wrote nothing, the last one
-    before."""
-    for wrote in history.writes:
-        event = wrote.event
-        if event.lane == call.lane and event.pos > call.pos:
-            return next(made for made in history.steps if made.pos == event.of)
-    space = lanes.checkpoints_of(call.lane)
-    found = [made for made in history.steps if made.lane == space and made.pos < call.pos]
-    if not found:
-        raise TargetError(
-            Code.BAD_TARGET, f"the checkpoint that the call in {call.lane} was made on is not in the thread's record"
-        )
-    return found[-1]
+class _Ran(msgspec.Struct, frozen=True):
+    """The task that made a call: its lane, and the checkpoint on which it ran. `pos`: that of the call."""
+
+    lane: str
+    base: Made
+    pos: int
 
 
-def _turn_of(history: History, base: Made, calls: Sequence[Call]) -> RecordedTurn | None:
+def _ran(history: History, call: Call) -> _Ran:
+    # A task begins when its checkpoint is in the log. What it wrote may come late, so that tells less.
+    lane = call.lane
+    while lane != lanes.ROOT:
+        space = lanes.checkpoints_of(lane)
+        found = [made for made in history.steps if made.lane == space and made.pos < call.pos]
+        if found:
+            return _Ran(lane, found[-1], call.pos)
+        lane = space  # of a subgraph that keeps no checkpoints: what runs it is what can run again
+    raise TargetError(
+        Code.BAD_TARGET, f"the checkpoint that the call in {call.lane} was made on is not in the thread's record"
+    )
+
+
+def _turn_of(history: History, base: Made, tasks: Sequence[_Ran]) -> RecordedTurn | None:
     """The turn that ran what is to run again."""
-    pos = min((call.pos for call in calls), default=base.pos)
-    return next((turn for turn in reversed(history.turns) if turn.pos < max(pos, base.pos) < turn.stop), None)
+    pos = min((task.pos for task in tasks), default=base.pos)
+    return next((turn for turn in reversed(history.turns) if turn.pos < pos < turn.stop), None)
 
 
 def _lanes_of(history: History, base: Made, tasks: Sequence[str], address: str) -> set[str]:
@@ -210,7 +219,7 @@ def _kept(history: History, base: Made, cut: int, limit: int, again: Collection[
             event = wrote.event
             if event.pos <= cut or not (closed or event.pos <= limit) or event.what == NULL_TASK:
                 continue
-            if any(_hangs_on(event.lane, lane, event.pos, history) for lane in again):
+            if any(_hangs_on(event.lane, lane, event.pos, history, made) for lane in again):
                 continue
             body: Any = history.record.body(wrote.seq)
             if all(channel in _UNFINISHED for _, channel, _ in body["writes"]):
@@ -230,7 +239,7 @@ def _around(history: History, base: Made, cut: int) -> Iterable[Made]:
             yield found[-1]
 
 
-def _hangs_on(lane: str, again: str, pos: int, history: History) -> bool:
+def _hangs_on(lane: str, again: str, pos: int, history: History, base: Made) -> bool:
     """Whether what a task wrote cannot stay where another runs again: it is that one, or one around it, or was called
     by the same code after it."""
     if again == lane or again.startswith((f"{lane}/", f"{lane}{_CALLED}", f"{lane}~")):
@@ -239,7 +248,5 @@ def _hangs_on(lane: str, again: str, pos: int, history: History) -> bool:
     if not called or not lane.startswith(f"{caller}{_CALLED}"):
         return False
     # What `@task`s are called with is not recorded: one that was called after may have been given its answer.
-    first = min(
-        (wrote.event.pos for wrote in history.writes if wrote.event.lane == again), default=0
-    )  # fmt: skip
+    first = min((wrote.event.pos for wrote in _of(history, base) if wrote.event.lane == again), default=0)
     return pos > first
