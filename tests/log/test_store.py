@@ -130,6 +130,29 @@ def _env() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(Path(next(iter(lockstep.__path__))).parent)}
 
 
+def test_a_store_can_be_made_by_many_at_once(tmp_path: Path) -> None:
+    failed: list[BaseException] = []
+
+    def make(path: Path, ready: threading.Barrier) -> None:
+        ready.wait(10)
+        try:
+            with open_store(path, create=True) as store:
+                store.create_run("agent", {})
+        except BaseException as error:
+            failed.append(error)
+
+    for number in range(20):
+        path, ready = tmp_path / f"{number}.db", threading.Barrier(4)
+        makers = [threading.Thread(target=make, args=(path, ready)) for _ in range(4)]
+        for maker in makers:
+            maker.start()
+        for maker in makers:
+            maker.join(10)
+        with open_store(path) as store:
+            assert len(store.names()) == 4
+    assert failed == []
+
+
 def test_deleting_a_run_frees_its_rows_and_leaves_the_others(path: Path, store: Store) -> None:
     other = log_runs.write(store, "other", log_runs.calls(40))
     big = [Event(Kind.START, 1, 0, "main", body={"picture": random.Random(1).randbytes(200_000)})]

@@ -92,19 +92,30 @@ class Core:
                 id,
                 f" in {ns!r}" if ns else "",
             )
-        self._note(thread.id, ns, entry, branch, latest=not id)
+        self._note(thread, ns, entry, branch, latest=not id)
         return entry
 
     def read_nothing(self, thread: str, ns: str) -> None:
         """A thread was read that does not exist."""
-        self._note(thread, ns, None, None, latest=True)
+        turn = self._turn_to_note(thread, ns)
+        if turn is not None:
+            self._on[turn] = On(None, True)
 
-    def _note(self, thread: str, ns: str, entry: Entry | None, named: str | None, *, latest: bool) -> None:
-        turn = turns.running()
-        if turn is None or ns or turn.keeper is not self or turn.thread != thread or turn in self._on:
+    def _note(self, thread: Thread, ns: str, entry: Entry | None, named: str | None, *, latest: bool) -> None:
+        """The first that a turn reads of its thread is what it goes on from."""
+        turn = self._turn_to_note(thread.id, ns)
+        if turn is None:
             return
-        self._on[turn] = On(entry.id if entry is not None else None, latest, named=named)
         turn.base = entry.id if entry is not None else None
+        on = self._on[turn] = On(turn.base, latest, named=named)
+        end = self._end(thread, on, entry)
+        if self.on_conflict == "raise" and end is not None and self._busy(thread, turn, end):
+            conflicts.met("raise", thread.id, turn.base)  # before anything of it has run
+
+    def _turn_to_note(self, thread: str, ns: str) -> turns.Turn | None:
+        turn = turns.running()
+        known = turn is None or ns or turn.keeper is not self or turn.thread != thread or turn in self._on
+        return None if known else turn
 
     # Writing
 
@@ -178,10 +189,7 @@ class Core:
         if on.branch:
             return on.branch
         base = thread.kept("", on.base)
-        if base is None:
-            end = on.named if on.named in thread.branches else MAIN if thread.newest("") is None else None
-        else:
-            end = thread.end_of(base, on.named)
+        end = self._end(thread, on, base)
         if (end is None and on.latest) or (end is not None and self._busy(thread, turn, end)):
             conflicts.met(self.on_conflict, thread.id, on.base)
             end = self._leave(thread, "branch", base)
@@ -189,6 +197,14 @@ class Core:
             end = self._fork(thread, name, base) if base is not None else MAIN
         on.branch = end
         return end
+
+    def _end(self, thread: Thread, on: On, base: Entry | None) -> str | None:
+        """The branch that a turn goes on with, None where it leaves one."""
+        if base is not None:
+            return thread.end_of(base, on.named)
+        if on.named in thread.branches:
+            return on.named
+        return MAIN if thread.newest("") is None else None
 
     def _leave(self, thread: Thread, name: str, base: Entry | None) -> str:
         return (
@@ -227,8 +243,11 @@ class Core:
         try:
             yield
         except Exception as error:
-            thread.failed = _told(thread.id, error)
-            raise thread.failed from None
+            told = thread.failed = _told(thread.id, error)
+            turn = turns.running()
+            if turn is not None and turn.keeper is self and turn.thread == thread.id:
+                turn.failed = told
+            raise told from None
 
 
 def _told(thread: str, error: Exception) -> LockstepError:

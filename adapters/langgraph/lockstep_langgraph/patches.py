@@ -83,6 +83,7 @@ def _ticking(plain: Any) -> Any:
             put = getattr(self, "_put_checkpoint_fut", None)
             if isinstance(put, concurrent.futures.Future):
                 concurrent.futures.wait((put,))
+            turn.check()
         try:
             more: bool = plain(self)
         finally:
@@ -113,6 +114,8 @@ def _running_task(plain: Any) -> Any:
     def run_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
         if not calls.on():
             return plain(task, *args, **kwargs)
+        if (turn := turns.running()) is not None:
+            turn.check()
         with calls.in_task(task.config):
             return plain(task, *args, **kwargs)
 
@@ -124,6 +127,8 @@ def _arunning_task(plain: Any) -> Any:
     async def arun_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
         if not calls.on():
             return await plain(task, *args, **kwargs)
+        if (turn := turns.running()) is not None:
+            turn.check()
         with calls.in_task(task.config):
             return await plain(task, *args, **kwargs)
 

@@ -88,6 +88,7 @@ class Turn:
     base     id of the checkpoint that the turn's own graph began from: the saver sets it
     ids      where the ids of messages and checkpoints come from, of `lockstep_langgraph.ids`
     journal  the branch that it is written to, None until something is
+    failed   why its state is not kept: the saver has said so to the framework, and no further task runs
     replay   what has it run again (`lockstep_langgraph.loops.Replay`), None where it runs for the first time
     """
 
@@ -103,6 +104,7 @@ class Turn:
         self.ids: Ids | None = None
         self.journal: Any = None
         self.over = False
+        self.failed: Exception | None = None
         self._calls: Calls | None = None
         self._begun: Begun | None = None
         self._deciding = threading.Lock()
@@ -129,6 +131,12 @@ class Turn:
     @calls.setter
     def calls(self, calls: Calls | None) -> None:
         self._calls = calls
+
+    def check(self) -> None:
+        """Raises where the turn cannot go on. LangGraph puts state while the tasks of the next step run, and would tell
+        of what came of it at the turn's end: after every call, with a traceback from each put that waited for it."""
+        if self.failed is not None:
+            raise self.failed.with_traceback(None)
 
     def end(self, status: str, value: Any) -> None:
         """The invocation is over: `value` is what it gave, or the exception that ended it."""

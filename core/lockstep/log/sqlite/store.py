@@ -47,7 +47,7 @@ class SqliteStore:
         """Opens the file, checks what it is, and makes the tables of a new one. Raises StoreError."""
         if not create and not os.path.exists(path):
             raise StoreError(Code.NOT_A_STORE, f"no such store: {path}")
-        if create and not _is_filled(path):
+        if create and (not _is_filled(path) or _is_begun(path)):
             _make(path)
         tape = not create and _identity(path) not in _opened and stranger.is_tape(path)
         reader = _connect(path, tape=tape)
@@ -342,6 +342,20 @@ def _is_filled(path: str) -> bool:
         return os.stat(path).st_size > 0
     except OSError:
         return False
+
+
+def _is_begun(path: str) -> bool:
+    """Whether somebody is making it just now: it is a database, and has no table yet."""
+    try:
+        connection = connect(path, "ro")
+    except StoreError:
+        return False
+    try:
+        return not query(connection, path, "SELECT 1 FROM sqlite_schema LIMIT 1")
+    except StoreError:
+        return False
+    finally:
+        connection.close()
 
 
 def _make(path: str) -> None:
