@@ -30,12 +30,14 @@ class On(msgspec.Struct):
     latest   whether that was what the thread had last, and not one that was asked for by its id
     branch   that it writes, "" until it has written
     named    that it was told to go on with
+    begun    whether its beginning is in the log, or in line for it: before all that it puts
     """
 
     base: str | None
     latest: bool
     branch: str = ""
     named: str | None = None
+    begun: bool = False
 
 
 class Core:
@@ -109,7 +111,7 @@ class Core:
         turn.base = entry.id if entry is not None else None
         on = self._on[turn] = On(turn.base, latest, named=named)
         end = self._end(thread, on, entry)
-        if self.on_conflict == "raise" and end is not None and self._busy(thread, turn, end):
+        if self.on_conflict == "raise" and end and (self._on_here(thread, turn, end) or thread.book.busy(end)):
             conflicts.met("raise", thread.id, turn.base)  # before anything of it has run
 
     def _turn_to_note(self, thread: str, ns: str) -> turns.Turn | None:
@@ -153,7 +155,7 @@ class Core:
         if turn is None or turn.keeper is not self or turn.thread != thread:
             return None
         on = self._on.get(turn)
-        if on is None or not on.branch:
+        if on is None or not on.begun:
             with self.threads.using(thread, create=True) as found:
                 assert found is not None
                 with self._kept(found):
@@ -161,6 +163,7 @@ class Core:
                     journal = found.book.journal(branch)
             if journal is not None:
                 turn.enter(journal)
+            self._on[turn].begun = True
         return turn
 
     def _branch(self, thread: Thread, put: Put) -> str:
@@ -190,13 +193,25 @@ class Core:
             return on.branch
         base = thread.kept("", on.base)
         end = self._end(thread, on, base)
-        if (end is None and on.latest) or (end is not None and self._busy(thread, turn, end)):
+        if end is not None and not self._reserve(thread, turn, on, base, end):
+            on.latest, end = True, None
+        if end is None and on.latest:
             conflicts.met(self.on_conflict, thread.id, on.base)
             end = self._leave(thread, "branch", base)
         elif end is None:
             end = self._fork(thread, name, base) if base is not None else MAIN
         on.branch = end
         return end
+
+    def _reserve(self, thread: Thread, turn: turns.Turn, on: On, base: Entry | None, branch: str) -> bool:
+        """Keeps a branch for a turn. False where another one is on in it, or was when this one had read the thread."""
+        if self._on_here(thread, turn, branch) or not thread.book.reserve(branch):
+            return False
+        thread.refresh()
+        if self._end(thread, on, base) == branch:
+            return True
+        thread.book.give_up(branch)
+        return False
 
     def _end(self, thread: Thread, on: On, base: Entry | None) -> str | None:
         """The branch that a turn goes on with, None where it leaves one."""
@@ -222,12 +237,12 @@ class Core:
         )
         return branch
 
-    def _busy(self, thread: Thread, turn: turns.Turn, branch: str) -> bool:
-        """Whether another turn is on in this branch, in any process."""
-        for other, on in list(self._on.items()):
-            if other is not turn and not other.over and other.thread == thread.id and on.branch == branch:
-                return True
-        return thread.book.busy(branch)
+    def _on_here(self, thread: Thread, turn: turns.Turn, branch: str) -> bool:
+        """Whether another turn of this process is on in this branch."""
+        return any(
+            other is not turn and not other.over and other.thread == thread.id and on.branch == branch
+            for other, on in list(self._on.items())
+        )
 
     def _turn_on(self, thread: Thread) -> bool:
         return any(not turn.over and turn.thread == thread.id for turn in list(self._on))

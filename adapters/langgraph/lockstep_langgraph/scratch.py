@@ -132,6 +132,12 @@ class ReplayBook:
     def busy(self, branch: str) -> bool:
         return False
 
+    def reserve(self, branch: str) -> bool:
+        return True
+
+    def give_up(self, branch: str) -> None:
+        """Nothing was kept."""
+
     def close(self) -> None:
         self._given = 0
 

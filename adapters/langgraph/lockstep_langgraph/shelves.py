@@ -52,7 +52,15 @@ class Book(Protocol):
         ...
 
     def busy(self, branch: str) -> bool:
-        """Whether a turn that this process does not know of is on in a branch."""
+        """Whether a turn is on in a branch, as far as the log knows."""
+        ...
+
+    def reserve(self, branch: str) -> bool:
+        """Keeps a branch for the turn that is written to it next. False where another one is on in it."""
+        ...
+
+    def give_up(self, branch: str) -> None:
+        """No turn is written to it after all."""
         ...
 
     def journal(self, branch: str) -> Any:
@@ -125,6 +133,12 @@ class MemoryBook:
     def busy(self, branch: str) -> bool:
         return False
 
+    def reserve(self, branch: str) -> bool:
+        return True
+
+    def give_up(self, branch: str) -> None:
+        """Nothing was kept."""
+
     def journal(self, branch: str) -> Any:
         return None
 
@@ -164,7 +178,7 @@ class MemoryShelf:
         self._books[thread] = book
 
     def close(self) -> None:
-        pass
+        """What is in memory stays."""
 
     def forked(self) -> object:
         return None

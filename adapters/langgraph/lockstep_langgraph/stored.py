@@ -89,6 +89,12 @@ class StoredBook:
     def busy(self, branch: str) -> bool:
         return self.journal(branch).is_turn_held
 
+    def reserve(self, branch: str) -> bool:
+        return self.journal(branch).reserve_turn()
+
+    def give_up(self, branch: str) -> None:
+        self.journal(branch).give_up_turn()
+
     def journal(self, branch: str) -> Journal:
         found = self._journals.get(branch)
         if found is None:

@@ -117,6 +117,7 @@ class Journal:
         self._begun: dict[int, int] = {}  # the reverse, of what has not ended
         self._over: deque[int] = deque()  # provisional positions of what has
         self._lost: set[int] = set()  # those of calls whose beginning could not be stored
+        self._reserved: Any = None  # the lock of a turn that is about to begin
         self._owns = False  # the store
         group.join(self)
 
@@ -209,10 +210,24 @@ class Journal:
         next. `Turn.held` says whether it is the only one that is on in this branch."""
         seed = untapped.urandom(16) if seed is None else seed
         pos = self.position()
-        lock = self._shared.hold_turn()
+        lock, self._reserved = self._reserved, None
+        if lock is None:
+            lock = self._shared.hold_turn()
         body: Value = {"request": self.hide(request), "seed": seed}
         self.emit(Kind.BEGIN, ROOT, pos, TURN, entry, body=body, hidden=True)
         return Turn(self, pos, seed, lock)
+
+    def reserve_turn(self) -> bool:
+        """Keeps the branch for the turn that begins next. False: another one is on, in some process."""
+        if self._reserved is None:
+            self._reserved = self._shared.hold_turn()
+        return self._reserved is not None
+
+    def give_up_turn(self) -> None:
+        """It does not begin after all."""
+        lock, self._reserved = self._reserved, None
+        if lock is not None:
+            lock.release()
 
     def step(self, lane: str, name: str, source: str, body: Value, key: bytes, of: int = 0) -> int:
         """A checkpoint: closes a step. Durable when it returns, with all that was told before.
@@ -316,6 +331,7 @@ class Journal:
         `faults`."""
         self.store_told()
         with self._lock:
+            self.give_up_turn()
             try:
                 self._shared.close()
                 if self._owns and self._store is not None:
