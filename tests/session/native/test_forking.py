@@ -211,3 +211,39 @@ def test_the_branch_says_what_it_was_to_be(recorded: Recorded) -> None:
         "edits": {"1.2": "lost"}, "live": ["send"], "tail": "reuse", "upto": recorded.first,
         "until": recorded.second, "latest": False,
     }  # fmt: skip
+
+
+def test_what_is_served_is_recorded_where_the_branch_does_not_share_it(recorded: Recorded) -> None:
+    edit = Edit(recorded.calls["look"].pos, {"1.2": "lost"}, (Piece("lost", Status.OK),))
+    left = recorded.run.journal.fork("try", recorded.first, latest=False)
+    upto = recorded.end_of("look") - 1
+    calls = Forking(
+        left, recorded.run.record(), plan(upto, recorded.second, edit), recorded.run.path, since=recorded.first
+    )
+    before = begin(calls, "plan")
+    before.ready()
+    assert before.take().value == "look it up" and look(calls).take().value == "lost"
+    assert calls.report("complete").answers == {"served": 1, "edited": 1}
+    (step,) = [step for step in Timeline(recorded.run.record("try").reader).steps if step.effects]
+    how = [(effect.name, effect.end.name if effect.end else None) for effect in step.effects]
+    assert how == [("gpt-4o", "served"), ("look", "edited")]
+
+
+def test_a_lane_whose_task_did_not_run_again_is_not_served_once_the_tasks_have_made_a_checkpoint(run: Any) -> None:
+    first = run.journal.step("main", "input", "input", {}, b"0")
+    answer(run.journal, "kept", "as it was", lane="main/kept")
+    again = begin(run.journal, "again", lane="main/again")
+    again.end(Status.OK, 1)
+    run.journal.step("main", "kept, again", "loop", {}, b"1", first)
+    record = run.record()
+    pos = next(event.pos for _, event in record.heads if event.lane == "main/again")
+    edit = Edit(pos, {"1.2": 2}, (Piece(2, Status.OK),))
+    branch = run.journal.fork("try", first, latest=False)
+    calls = Forking(branch, record, plan(pos, record.position(1), edit), run.path, since=first)
+    edited = begin(calls, "again", lane="main/again")
+    edited.ready()
+    assert edited.take().value == 2
+    branch.step("main", "kept, again", "loop", {}, b"2", first)
+    later = begin(calls, "in the next turn", lane="main/kept")
+    later.ready()
+    assert later.live and calls.report("complete").state == "complete"

@@ -8,8 +8,9 @@
     report = calls.report("complete")
 
 `record` is that of the parent. Nothing before the restored checkpoint runs, so calls are served only to a task that
-runs again for a call of its own that is edited: those that were begun after `since` and answered up to `plan.upto`.
-Leave `since` out where the branch leaves at a step. All other calls are decided as past the cut of every fork
+runs again for a call of its own that is edited: those that were begun after `since` and answered up to `plan.upto`,
+until the tasks of the branch have made a checkpoint that closes over them. They are recorded in it where it does not
+share them. Leave `since` out where nothing is to be served. All other calls are decided as past the cut of every fork
 (`lockstep.session.tail`): edited, served past an edit, live, reused or refused, and recorded in the branch with that.
 """
 
@@ -21,6 +22,7 @@ from typing import Any, NoReturn
 from lockstep.errors import Code
 from lockstep.log import untapped
 from lockstep.log.model import RunState, Value
+from lockstep.log.native import belongs
 from lockstep.session import coverage, engine, refusal
 from lockstep.session.call import Call
 from lockstep.session.effects import LiveCall
@@ -128,6 +130,10 @@ class Forking:
             self.lived += 1
             self._first = self._first or pos
 
+    def serves(self, lane: str) -> bool:
+        """Whether a call of this lane may be one of those in the part served."""
+        return not any(belongs(lane, checkpoints) for checkpoints in self.journal.looped)
+
     def refuse(self, call: Any, verdict: Refuse, name: str, request: Value) -> NoReturn:
         """Latches that a call may not run, and raises it."""
         self.latch.refuse(
@@ -200,16 +206,20 @@ class Undecided(ForkedCall):
         served, later = session.served, session.later
         strand = served.strand(self.lane.name)
         hidden, told, digest = served.recognised(strand, self.kind, name, request, key)
+        self._asked = name, request, key, declared, (hidden, told, digest)
+        if not session.serves(self.lane.name):
+            return
         effect = served.take(strand, digest)
-        if effect is not None:
+        if effect is None:
+            if next(strand.state.left(), None) is not None and not later.strand(self.lane.name).state.has(digest):
+                served.match(strand, self.kind, hidden, digest, told)  # the task that is served to is another one
+        elif effect.pieces[-1][1].pos > session.journal.base:
+            self._answer(Answer("served", effect), served)
+        else:
             call = NativeCall(served, strand, self.kind)
             call.name = hidden
             call.answered_by(effect, digest)
             self._to = call
-        elif next(strand.state.left(), None) is not None and not later.strand(self.lane.name).state.has(digest):
-            served.match(strand, self.kind, hidden, digest, told)  # the task that is served to is another one
-        else:
-            self._asked = name, request, key, declared, (hidden, told, digest)
 
     def ready(self) -> None:
         if self._to is None:
@@ -224,20 +234,33 @@ class Undecided(ForkedCall):
         if session.latch.stopped:
             session.latch.raise_it()
         assert self._asked is not None
-        name, request, key, declared, (hidden, told, digest) = self._asked
+        declared, (hidden, told, digest) = self._asked[3:]
         verdict = session.tail.decide(self.lane.name, self.kind, hidden, digest, told, declared, 0)
-        record = LiveCall(session, self.lane, self.kind, None)
-        record.ask(name, request, key, declared=declared)
+        if isinstance(verdict, Answer):
+            self._answer(verdict, session.later)
+            return
+        record = self._recorded()
         if isinstance(verdict, Live):
             session.went("", record.pos)
             self._to, self.live = record, True
-        elif isinstance(verdict, Answer):
-            session.went(verdict.how, record.pos)
-            edit, effect = verdict.edit, verdict.effect
-            pieces: Any = revealed(session.later, edit.pieces) if edit is not None else given(session.later, effect)  # type: ignore[arg-type]
-            self._to = Answered(record, self.kind, iter(pieces), verdict.how)
         else:
             session.refuse(self, verdict, hidden, told)
+
+    def _recorded(self) -> LiveCall:
+        """The call as the branch has it, begun."""
+        assert self._asked is not None
+        name, request, key, declared, _ = self._asked
+        record = LiveCall(self.session, self.lane, self.kind, None)
+        record.ask(name, request, key, declared=declared)
+        return record
+
+    def _answer(self, verdict: Answer, of: Serving) -> None:
+        """It gets this answer, of an edit or of what `of` serves."""
+        record = self._recorded()
+        self.session.went(verdict.how, record.pos)
+        edit, effect = verdict.edit, verdict.effect
+        pieces: Any = revealed(of, edit.pieces) if edit is not None else given(of, effect)  # type: ignore[arg-type]
+        self._to = Answered(record, self.kind, iter(pieces), verdict.how)
 
 
 def told(plan: Plan) -> dict[str, Value]:

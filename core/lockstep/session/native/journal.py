@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
 from lockstep.log.model import Event, Kind, RunState, Value
+from lockstep.log.native import LOOP
 from lockstep.log.steps import TURN
 from lockstep.log.vault import Vault, is_id, new_id
 from lockstep.session import exceptions, rules
@@ -87,6 +88,8 @@ class Journal:
     """One branch of a native run, being written. Is `Calls`: all of them run for real, and are recorded.
 
     run, branch         where it stands; `meta`: the run's, as stored
+    base                the position that the branch left its parent at, where it was made here
+    looped              lanes of checkpoints in which tasks have made one here
     faults              what went wrong in recording calls, in words
     """
 
@@ -99,6 +102,8 @@ class Journal:
         """For `open`, `fork` and `Memory`."""
         self.run = run
         self.branch = shared.branch
+        self.base = 0
+        self.looped: frozenset[str] = frozenset()
         self.meta = dict(meta)
         self.secrets = secrets
         self.effect_rules: EffectRules = rules.recorded(self.meta.get("rules"))
@@ -241,7 +246,10 @@ class Journal:
 
         Returns its position. Raises StoreError.
         """
-        return self._write(Event(Kind.STEP, self.position(), self.now(), lane, source, name, of, -1, key, body))
+        pos = self._write(Event(Kind.STEP, self.position(), self.now(), lane, source, name, of, -1, key, body))
+        if source == LOOP and lane not in self.looped:
+            self.looped = self.looped | {lane}
+        return pos
 
     def writes(self, lane: str, node: str, task: str, of: int, body: Value) -> int:
         """What a task of a step has written, of which `of` is the position. Otherwise as `step`."""
@@ -292,7 +300,9 @@ class Journal:
         body: dict[str, Value] = {"edits": {}, "live": [], "tail": "", "upto": at, "until": at, "latest": latest}
         more: Any = self.hide(dict(told or {}))
         event = Event(Kind.FORK, self.position(), self.now(), ROOT, "", origin, 0, -1, b"", {**body, **more})
-        return self._branch(name, at, event)
+        branch = self._branch(name, at, event)
+        branch.base = at
+        return branch
 
     def _branch(self, name: str, at: int, fork: Event) -> Journal:
         assert self._store is not None
