@@ -23,13 +23,14 @@ ERROR = "__error__"
 
 type Found = tuple[str, str, str]  # the place, what was recorded there, what is there now
 
+_ROUTING = ("branch:", "__")  # channels that are LangGraph's own: what a node has made is told first
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _TOLD = ("module", "name", "args")  # of an encoded exception: the rest is where it was raised and what it held
 
 
 def states(recorded: Entry, now: Entry) -> Found | None:
     """The first place where two checkpoints hold something else: a channel, and what is in it."""
-    for name in sorted({*recorded.cells, *now.cells}):
+    for name in sorted({*recorded.cells, *now.cells}, key=lambda name: (name.startswith(_ROUTING), name)):
         before, after = recorded.cells.get(name), now.cells.get(name)
         if before is None or after is None:
             told = before if after is None else after

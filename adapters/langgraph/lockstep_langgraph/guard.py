@@ -49,15 +49,14 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     watched = _WATCHED.get(event)
     if watched is None:
         return
-    turn = turns.running()
-    stops = getattr(turn, "stops", None)
-    if stops is None or sessions.session is not None:
+    replay = getattr(turns.running(), "replay", None)
+    if replay is None or sessions.session is not None:
         return
     kind, place = watched
     reached = _shown(args[place]) if 0 <= place < len(args) else event
-    if reached is not None:
-        stops(Code.NOT_COVERED, f"not covered: {kind} {reached} would be reached for real; {_HINT}", kind, reached,
-              sites.site(2))  # fmt: skip
+    if reached is not None and not (kind == "host name" and _literal(reached)):
+        reason = f"not covered: {kind} {reached} would be reached for real; {_HINT}"
+        replay.stops(Code.NOT_COVERED, reason, kind, reached, sites.site(2))
 
 
 def _shown(reached: Any) -> str | None:
@@ -68,3 +67,14 @@ def _shown(reached: Any) -> str | None:
     if isinstance(reached, bytes):
         return reached.decode("utf-8", "backslashreplace")
     return str(reached)
+
+
+def _literal(host: str) -> bool:
+    """Whether it is an address already: nobody is asked for it then."""
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from lockstep_langgraph import calls, turns
 
@@ -117,3 +117,19 @@ class Uuids:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
+
+
+def give(channels: Mapping[str, Any], writes: Any) -> None:
+    """Gives messages their ids before they are stored. LangGraph's reducer gives them when it adds the messages to the
+    state, while they are being stored on another thread: what a task wrote has them then, or has not."""
+    from langchain_core.messages import BaseMessage
+
+    draw = drawing(uuid4, 4)
+    for channel, value in writes:
+        operator = getattr(channels.get(channel), "operator", None)
+        adds = getattr(operator, "func", operator)  # a partial of it, where it has a format
+        if getattr(adds, "__name__", "").lstrip("_") != "add_messages":
+            continue
+        for message in value if isinstance(value, list) else (value,):
+            if isinstance(message, BaseMessage) and message.id is None:
+                message.id = str(draw())

@@ -172,6 +172,7 @@ def _putting_writes(plain: Any) -> Any:
         if turn is None:
             return plain(self, task_id, writes, *args, **kwargs)
         with ids.drawn_for(turn, f"{lanes.of_task(_namespace(self), task_id)} writes"):
+            ids.give(self.specs, writes)
             return plain(self, task_id, writes, *args, **kwargs)
 
     return put_writes
