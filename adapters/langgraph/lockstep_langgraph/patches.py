@@ -112,7 +112,7 @@ def _running_task(plain: Any) -> Any:
 
     @functools.wraps(plain)
     def run_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.on():
+        if turns.running() is None:
             return plain(task, *args, **kwargs)
         if (turn := turns.running()) is not None:
             turn.check()
@@ -125,7 +125,7 @@ def _running_task(plain: Any) -> Any:
 def _arunning_task(plain: Any) -> Any:
     @functools.wraps(plain)
     async def arun_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.on():
+        if turns.running() is None:
             return await plain(task, *args, **kwargs)
         if (turn := turns.running()) is not None:
             turn.check()

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger import answers, calls, listing, outcomes, paths, raised, rewording, wires
+from lockstep.debugger.dialects import langchain
 from lockstep.debugger.paths import Place
 from lockstep.errors import AddressError, Code, EditError
 from lockstep.log.model import Status, Value
@@ -33,6 +34,7 @@ _STEP = r"(?P<step>\d{1,9})(?:\.(?P<effect>\d{1,9}))?(?P<child>(?:/\d{1,9})*)"
 _SHORT = re.compile(rf":?{_STEP}(?=[:=]|$)", re.ASCII)
 _LONG = re.compile(rf"(?P<run>[^:]+):{_STEP}(?=[:=]|$)", re.ASCII)
 _EXCHANGES = ("model", "http")
+_OF_MESSAGE = frozenset({"content", "tool_calls", "generations"})
 _WHOLE = (Status.OK, Status.ERROR)  # else the program did not take all of it
 
 
@@ -172,15 +174,28 @@ def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tupl
     end = timeline.outcome(effect)
     if effect.kind == calls.PROCESS:
         raise EditError(Code.UNEDITABLE, "what a process delivers cannot be edited yet, only its recording be served")
-    if effect.kind in _EXCHANGES:
+    said = effect.kind == calls.MODEL and langchain.is_request(timeline.request(effect))
+    if effect.kind in _EXCHANGES and not said:
         return _exchange(timeline, effect, parts, end, read)
-    before = outcomes.shown(parts, end, effect.status)
+    before = outcomes.shown([] if said else parts, end, effect.status)
     after = before
     for place, value in read:
         after = _changed(after, place, value)
     if effect.status in _WHOLE and _alike(after, before):
         return _recorded(parts, end, effect.status)
+    if said:
+        # One message, whether it was streamed or not: whoever serves it gives it in one piece.
+        _is_message(after)
+        return outcomes.pieces(after, (), end, effect.status)
     return outcomes.pieces(after, parts, end, effect.status)
+
+
+def _is_message(value: Any) -> None:
+    if not isinstance(value, dict) or not (raised.is_raise(value) or value.keys() & _OF_MESSAGE):
+        raise EditError(
+            Code.UNEDITABLE,
+            'a model\'s message is {"content", "tool_calls": [{"name", "args", "id"}], …}, as show prints it',
+        )
 
 
 def taken(timeline: Timeline, effect: Effect) -> Value:
@@ -246,7 +261,7 @@ def _exchanges(timeline: Timeline) -> Iterator[tuple[Value, Value]]:
     """The HTTP exchanges of a run: request, and first piece of the answer."""
     for step in timeline.walk():
         for effect in step.effects:
-            if effect.kind in _EXCHANGES and effect.parts:
+            if effect.kind in _EXCHANGES and effect.parts and not langchain.is_request(timeline.request(effect)):
                 yield timeline.request(effect), timeline.reader.body(effect.stream, effect.parts[0])
 
 
