@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from lockstep.adapter import require
 from lockstep_langgraph.adapter import adapter
 
 __all__ = ["ConflictError", "LockstepCheckpointer", "adapter"]
@@ -22,7 +23,12 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'lockstep_langgraph' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"lockstep_langgraph.{home}"), name)
+    try:
+        module = import_module(f"lockstep_langgraph.{home}")
+    except ModuleNotFoundError:
+        require(adapter)  # says how to install it, where it is LangGraph that is missing
+        raise
+    found = globals()[name] = getattr(module, name)
     return found
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
 from lockstep.adapter.native import Native
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
+
+_RUNS = "langgraph.pregel"
 
 
 def _state(given: Any) -> Value:
@@ -49,12 +52,22 @@ def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
     return forking.afork(store, place, target, options)
 
 
+def _attach(module: ModuleType) -> None:
+    """In a program under `lockstep record` or `replay`: once it has loaded what runs graphs. `langgraph` itself is a
+    namespace, which nobody loads."""
+    if module.__name__ == _RUNS:
+        from lockstep_langgraph import insession
+
+        insession.attach()
+
+
 adapter = Adapter(
     name="langgraph",
     title="LangGraph",
     distribution="langgraph",
     extra="langgraph",
-    modules=("langgraph",),
+    modules=("langgraph", _RUNS),
+    instrument=_attach,
     tested=Versions("1.1", "1.2.24"),
     steps=Steps(kind="checkpoint", what="each checkpoint of a thread, subgraphs' included", state=_state),
     restore=Way(exact=False, reason="not built yet"),

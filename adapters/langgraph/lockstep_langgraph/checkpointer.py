@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from lockstep_langgraph import history, patches, rewriting, turns
+from lockstep_langgraph import history, insession, patches, rewriting, turns
 from lockstep_langgraph.cells import Listing
 from lockstep_langgraph.core import Core
 from lockstep_langgraph.entries import Entry
@@ -61,6 +61,7 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         self._core = Core(StoredShelf(store), Codec(types, serde=serde), on_conflict, paranoid=paranoid)
         patches.install()
         turns.install()
+        insession.watch()
         weakref.finalize(self._core, _uninstall)
 
     @classmethod

@@ -19,6 +19,7 @@ from lockstep.errors import AdapterError, Code
 from lockstep.taps.patches import Patches
 from lockstep_langgraph import calls, ids, lanes, turns
 from lockstep_langgraph.adapter import adapter
+from lockstep_langgraph.insession import running
 
 
 class Seam(msgspec.Struct, frozen=True):
@@ -179,7 +180,8 @@ def _putting_writes(plain: Any) -> Any:
 
 
 def _putting_checkpoint(plain: Any) -> Any:
-    """Where a checkpoint gets its id."""
+    """Where a checkpoint gets its id, and is seen by a session."""
+    plain = running.noting(plain)
 
     @functools.wraps(plain)
     def _put_checkpoint(self: Any, *args: Any, **kwargs: Any) -> Any:

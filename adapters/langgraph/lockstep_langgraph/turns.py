@@ -163,6 +163,16 @@ def running() -> Turn | None:
 # Gives the saver to record a graph with whose own is none of ours, None to leave it alone: zero-code attach.
 attached: Callable[[Any, Mapping[str, Any]], Any] | None = None
 
+
+class Driver(Protocol):
+    """What an invocation goes through that is no turn: with a session on, its code runs in the thread's native lane."""
+
+    def driven(self, graph: Any, config: Any, source: Any) -> Any: ...
+    def adriven(self, graph: Any, config: Any, source: Any) -> Any: ...
+
+
+in_session: Driver | None = None  # of `lockstep_langgraph.insession`
+
 _plain: tuple[Any, Any] | None = None
 _installed = 0
 _installing = threading.Lock()
@@ -198,7 +208,9 @@ def _stream(plain: Any) -> Any:
     def stream(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
         turn = _begin(self, input, config, options, "stream", sys._getframe(1).f_code)
         source = plain(self, input, config, **options)
-        return source if turn is None else _driven(turn, source, options.get("stream_mode") or self.stream_mode)
+        if turn is None:
+            return source if in_session is None else in_session.driven(self, config, source)
+        return _driven(turn, source, options.get("stream_mode") or self.stream_mode)
 
     return stream
 
@@ -208,7 +220,9 @@ def _astream(plain: Any) -> Any:
     def astream(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
         turn = _begin(self, input, config, options, "astream", sys._getframe(1).f_code)
         source = plain(self, input, config, **options)
-        return source if turn is None else _adriven(turn, source, options.get("stream_mode") or self.stream_mode)
+        if turn is None:
+            return source if in_session is None else in_session.adriven(self, config, source)
+        return _adriven(turn, source, options.get("stream_mode") or self.stream_mode)
 
     return astream
 

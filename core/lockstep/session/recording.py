@@ -100,10 +100,11 @@ class Recording(Session):
         self._step(lanes.lane(), sites.site(2), name, state)
         self.flush()
 
-    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0) -> int:
+    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0, *, wait: bool = True) -> int:
         lane = lanes.current()
         pos = self._step(lane, thread, name, state, thread, of) if lane is not None else 0
-        self.flush()
+        if wait:
+            self.flush()
         return pos
 
     def _step(self, lane: Lane, what: str, name: str, state: Value, thread: str = "", of: int = 0) -> int:

@@ -197,7 +197,7 @@ class Replaying(Session):
     def step(self, name: str, state: Value) -> None:
         self._step(lanes.lane(), sites.site(2), name, state)
 
-    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0) -> int:
+    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0, *, wait: bool = True) -> int:
         lane = lanes.current()
         return self._step(lane, thread, name, state, thread, of) if lane is not None else 0
 

@@ -259,6 +259,7 @@ def finish(session: Session, exit: int | None, error: BaseException | None, resu
     taps.check(session)
     report = session.finish(exit, error, result)
     taps.stop(session)
+    session.adapters.clear()  # the session itself lives on in lanes of threads, until those are in another
     if current.session is session:
         current.session = None
     return report

@@ -69,6 +69,7 @@ class Session:
         self.began = _monotonic_ns()
         self._board: Board | None = None
         self._apart = False  # the processes of the run cannot share anything
+        self.adapters: dict[str, Any] = {}  # what each of them keeps for the length of the session
         self.faults: list[str] = []
         self.notes: dict[tuple[str, str], int] = {}
         self.watched: dict[str, str] = {}  # clients that could have gone live: what became of that
@@ -108,12 +109,13 @@ class Session:
         """A named step: acknowledged once it is durable. Replay: compared with the recorded one."""
         raise NotImplementedError
 
-    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0) -> int:
+    def checkpoint(self, thread: str, name: str, state: Value, of: int = 0, *, wait: bool = True) -> int:
         """A native checkpoint of a framework: a step of the run, and the next one of the native lane `thread`
         (`langgraph/t-91`, `langgraph/t-91/search`). Acknowledged and compared as a named step is.
 
         name  the nodes that led to it
         of    what this gave for the checkpoint that it comes from, 0 for none
+        wait  False: it is acknowledged with the next `flush`
 
         Returns its position; 0 where it is none of the program's own, but of an effect that runs for real."""
         raise NotImplementedError

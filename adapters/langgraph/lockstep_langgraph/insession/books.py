@@ -1,0 +1,91 @@
+"""The threads of a session: checkpoints in memory, each of which is a step of the session's run too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lockstep.log.address import quote
+from lockstep.log.model import Value
+from lockstep_langgraph.adapter import adapter
+from lockstep_langgraph.lanes import ROOT
+from lockstep_langgraph.shelves import Book, MemoryBook, MemoryShelf
+
+
+def native(thread: str, lane: str = ROOT) -> str:
+    """The native lane of a thread, or of what a lane of its graph stands for."""
+    return f"{adapter.name}/{quote(thread)}{lane.removeprefix(ROOT)}"
+
+
+def told(value: Value) -> Value:
+    """A state as a step has it. Which of a message's fields were set, to what they would be anyway, depends on who made
+    the message: the client of a provider, or a record of what that said."""
+    if isinstance(value, list):
+        return [told(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("$") == "message":
+        return {
+            name: told(item) for name, item in value.items()
+            if name != "$set" and item is not None and item is not False and item not in ([], {})
+        }  # fmt: skip
+    return {name: told(item) for name, item in value.items()}
+
+
+class SessionBook(MemoryBook):
+    """One thread. What was in it before the session is no step of this run, and neither is a checkpoint again that was
+    one already (one that is only saved when its turn ends)."""
+
+    def __init__(self, shelf: SessionShelf, thread: str) -> None:
+        super().__init__()
+        self._shelf = shelf
+        self._thread = thread
+        self._places: dict[tuple[str, int], int] = {}  # branch and position here -> position in the run
+        self._quiet = False
+
+    @contextmanager
+    def from_before(self) -> Iterator[None]:
+        """What is stored in this block was there before."""
+        self._quiet = True
+        try:
+            yield
+        finally:
+            self._quiet = False
+
+    def step(self, branch: str, lane: str, name: str, source: str, body: Value, key: bytes, of: int) -> int:
+        assert isinstance(body, dict)
+        lane = native(self._thread, lane)
+        at, stepped = (lane, body["id"]), self._shelf.stepped
+        if not self._quiet and at not in stepped:
+            state = told({**body, "source": source})
+            stepped[at] = self._shelf.session.checkpoint(lane, name, state, self._place(branch, of), wait=False)
+        pos = super().step(branch, lane, name, source, body, key, of)
+        self._places[branch, pos] = stepped.get(at, 0)
+        return pos
+
+    def _place(self, branch: str, pos: int) -> int:
+        found = self._branches[branch]
+        while found.parent and pos <= found.pos:
+            found = self._branches[found.parent]
+        return self._places.get((found.name, pos), 0)
+
+
+class SessionShelf(MemoryShelf):
+    """All threads of one saver in a session."""
+
+    def __init__(self, session: Any, stepped: dict[tuple[str, Value], int]) -> None:
+        super().__init__()
+        self.session = session
+        self.stepped = stepped  # native lane and id of each checkpoint that is a step -> its position in the run
+
+    def open(self, thread: str, *, create: bool) -> MemoryBook | None:
+        if create and thread not in self._books:
+            self._books[thread] = SessionBook(self, thread)
+        return super().open(thread, create=create)
+
+    def rewrite(self, thread: str, write: Callable[[Book], None]) -> None:
+        book = SessionBook(self, thread)
+        with book.from_before():
+            write(book)
+        self._books[thread] = book

@@ -1,0 +1,107 @@
+"""Savers in a session: the methods of their classes ask it first.
+
+A class is wrapped when the first of its savers is made, or used by a graph, and does nothing else than before where no
+session is on, or in what a call of the program runs for real.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from lockstep.session import current as sessions
+from lockstep.session import lanes
+from lockstep_langgraph.insession import kept, operations
+
+_CHANGES = ("delete_thread", "delete_for_runs", "copy_thread", "prune")
+_SYNC: dict[str, Callable[..., Any]] = {
+    "get_tuple": operations.get_tuple,
+    "list": operations.list_,
+    "put": operations.put,
+    "put_writes": operations.put_writes,
+    "setup": operations.setup,
+    **{name: operations.changing(name) for name in _CHANGES},
+}
+_ASYNC: dict[str, Callable[..., Any]] = {
+    "aget_tuple": operations.aget_tuple,
+    "alist": operations.alist,
+    "aput": operations.aput,
+    "aput_writes": operations.aput_writes,
+    "asetup": operations.asetup,
+    **{f"a{name}": operations.achanging(name) for name in _CHANGES},
+}
+_HISTORY = ("get_delta_channel_history", "aget_delta_channel_history")
+
+_wrapped: set[type] = set()
+_lock = threading.Lock()
+
+
+def adopt(saver: Any) -> None:
+    """Has the methods of a saver's classes ask the session."""
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    if type(saver) in _wrapped:
+        return
+    with _lock:
+        for cls in type(saver).__mro__:
+            if cls is not BaseCheckpointSaver and issubclass(cls, BaseCheckpointSaver) and cls not in _wrapped:
+                _wrap(cls)
+                _wrapped.add(cls)
+
+
+def _wrap(cls: Any) -> None:
+    for name, function in [*_SYNC.items(), *_ASYNC.items()]:
+        plain = cls.__dict__.get(name)
+        if inspect.isfunction(plain):
+            asks = operations.asetup if name == "setup" and inspect.iscoroutinefunction(plain) else function
+            setattr(cls, name, _asking(plain, asks))
+    for name in _HISTORY:
+        plain = cls.__dict__.get(name)
+        if inspect.isfunction(plain):
+            setattr(cls, name, _rebuilding(plain, name))
+
+
+def _asking(plain: Any, function: Callable[..., Any]) -> Any:
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if sessions.session is None or lanes.current() is None:
+            return plain(self, *args, **kwargs)
+        on = kept.session()
+        return plain(self, *args, **kwargs) if on is None else function(on, self, plain, *args, **kwargs)
+
+    return method
+
+
+def _rebuilding(plain: Any, name: str) -> Any:
+    """What is rebuilt from many checkpoints is so by reading each, so that those from before are noticed."""
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    general: Any = getattr(BaseCheckpointSaver, name)
+
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        asks = sessions.session is not None and lanes.current() is not None
+        return (general if asks else plain)(self, *args, **kwargs)
+
+    return method
+
+
+def watch() -> None:
+    """From now on, each saver that is made is adopted."""
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    base: Any = BaseCheckpointSaver
+    if hasattr(base.__init__, "_lockstep"):
+        return
+    plain = base.__init__
+
+    @functools.wraps(plain)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        plain(self, *args, **kwargs)
+        adopt(self)
+
+    __init__._lockstep = True  # type: ignore[attr-defined]
+    base.__init__ = __init__
