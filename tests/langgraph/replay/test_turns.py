@@ -246,6 +246,7 @@ def test_what_a_node_leaves_running_is_part_of_no_turn_afterwards() -> None:
 def test_undone_the_methods_are_langgraph_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     from langgraph.pregel import Pregel
 
+    turns.install()  # savers of other tests may all be gone
     monkeypatch.setattr(turns, "_installed", 1)  # savers of other tests may be alive
     assert hasattr(Pregel.stream, "__wrapped__")
     turns.install()

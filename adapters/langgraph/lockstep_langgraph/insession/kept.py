@@ -108,12 +108,13 @@ class Kept:
                 for task, named in _by_task(writes):
                     found.write(put.ns, put.checkpoint["id"], named, places, task, "", None, self.codec)
 
-    def newest(self, thread: str, ns: str, id: str | None) -> Entry | None:
-        """The checkpoint that a saver would give, by what is known."""
+    def expected(self, thread: str, ns: str, id: str | None, branch: str | None) -> tuple[str, int] | None:
+        """The checkpoint that a saver would give, with the number of its tasks' writes, by what is known."""
         with self.threads.using(thread) as found:
             if found is None:
                 return None
-            return found.find(ns, id) if id else found.newest(ns)
+            entry = found.find(ns, id) if id else found.newest(ns, branch)
+            return (entry.id, len(found.writes(entry, branch))) if entry is not None else None
 
     def ids(
         self, where: Any, everywhere: bool, filter: Any, before: str | None, limit: int | None

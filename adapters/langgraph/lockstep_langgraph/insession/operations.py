@@ -178,9 +178,11 @@ def reading(on: Session, saver: Any, plain: Plain, config: Any) -> tuple[Op, Whe
     if where.ns:
         about["namespace"] = where.ns
     op = Op(on, saver, plain, "get_tuple", where.thread, **about)
-    entry = op.kept.newest(where.thread, where.ns, where.id)
-    if entry is not None:
-        op.request["known"] = entry.id
+    if where.branch:
+        op.request["branch"] = where.branch
+    expected = op.kept.expected(where.thread, where.ns, where.id, where.branch)
+    if expected is not None:
+        op.request["known"] = expected[0]
     return op, where
 
 
@@ -406,7 +408,7 @@ def _putting(on: Session, saver: Any, plain: Plain, config: Any, checkpoint: Any
 def _put_noted(op: Op, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> None:
     where = Where(config)
     about = dict(get_checkpoint_metadata(config, metadata))
-    op.kept.put(where.thread, Put(where.ns, where.id, checkpoint, about, new_versions))
+    op.kept.put(where.thread, Put(where.ns, where.id, where.branch, checkpoint, about, new_versions))
     op.core.flush()
 
 

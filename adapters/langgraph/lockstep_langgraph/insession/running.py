@@ -153,7 +153,9 @@ def _saved(session: Any, saver: Any, config: Any, checkpoint: Any, metadata: Any
         assert on is not None
         where = Where(config)
         about = dict(get_checkpoint_metadata(config, metadata))
-        on.of(saver).put(where.thread, Put(where.ns, where.id, checkpoint, about, new_versions), ahead=True)
+        on.of(saver).put(
+            where.thread, Put(where.ns, where.id, where.branch, checkpoint, about, new_versions), ahead=True
+        )
     except Exception as error:
         session.fault("a step of a graph", error)
 
@@ -173,7 +175,7 @@ def _unsaved(session: Any, loop: Any, parent: str | None, metadata: Any) -> None
         checkpoint = {**loop.checkpoint, "channel_values": values, "channel_versions": versions}
         new = {name: version for name, version in versions.items() if last.get(name) != version}
         namespace = str((loop.config.get("configurable") or {}).get("checkpoint_ns") or "")
-        put = Put(namespace, parent, checkpoint, dict(metadata), new)
+        put = Put(namespace, parent, None, checkpoint, dict(metadata), new)
         on.of(NOBODY).put(_thread(NATIVE.get()), put, ahead=True)
     except Exception as error:
         session.fault("a step of a graph", error)

@@ -15,7 +15,7 @@ from lockstep_langgraph.threads import Put
 class Where:
     """What a config addresses."""
 
-    __slots__ = ("any_ns", "id", "ns", "thread")
+    __slots__ = ("any_ns", "branch", "id", "ns", "thread")
 
     def __init__(self, config: Any) -> None:
         conf = (config or {}).get("configurable") or {}
@@ -25,6 +25,8 @@ class Where:
         self.ns = str(ns or "")
         id = conf.get("checkpoint_id")
         self.id = str(id) if id else None
+        branch = conf.get("lockstep_branch")
+        self.branch = str(branch) if branch else None
 
 
 def plainly(saver: Any, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -58,7 +60,7 @@ def loaded(told: Any) -> tuple[str, Put, list[tuple[str, str, Any]]]:
     """The reverse: the thread, its checkpoint and the writes of that one's tasks. Raises LockstepError."""
     checkpoint: Any = snapshot.from_value(told["checkpoint"])
     put = Put(
-        str(told["ns"]), told["parent"], checkpoint, cast("Any", snapshot.from_value(told["metadata"])),
+        str(told["ns"]), told["parent"], None, checkpoint, cast("Any", snapshot.from_value(told["metadata"])),
         checkpoint["channel_versions"],
     )  # fmt: skip
     return (
@@ -87,10 +89,10 @@ def learn(kept: Kept, told: Any) -> None:
 
 def is_known(kept: Kept, asked: Where, found: CheckpointTuple | None) -> bool:
     """Recording: whether a saver gave what is expected of it, by what the session has put there or was told."""
-    entry = kept.newest(asked.thread, asked.ns, asked.id)
-    if entry is None or found is None:
-        return entry is None and found is None
-    return entry.id == found.checkpoint["id"] and len(entry.writes) == len(found.pending_writes or ())
+    expected = kept.expected(asked.thread, asked.ns, asked.id, asked.branch)
+    if found is None:
+        return expected is None
+    return expected == (found.checkpoint["id"], len(found.pending_writes or ()))
 
 
 def note(kept: Kept, found: CheckpointTuple) -> None:
@@ -99,7 +101,7 @@ def note(kept: Kept, found: CheckpointTuple) -> None:
     checkpoint: Any = found.checkpoint
     values = dict(checkpoint["channel_values"])
     put = Put(
-        where.ns, Where(above).id if above else None, {**checkpoint, "channel_values": values}, dict(found.metadata),
-        dict(checkpoint["channel_versions"]),
+        where.ns, Where(above).id if above else None, None, {**checkpoint, "channel_values": values},
+        dict(found.metadata), dict(checkpoint["channel_versions"]),
     )  # fmt: skip
     kept.learn(where.thread, put, list(found.pending_writes or ()), WRITES_IDX_MAP)
