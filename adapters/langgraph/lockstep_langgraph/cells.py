@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from lockstep.log import canonical
 from lockstep.log.model import Value
 
-NEAR = 32  # items at the end of a list that are looked at again in each put: what nodes change in place is mostly there
-ROUND = 64  # others that are, in turn
+NEAR = 16  # items at the end of a list that are looked at again in each put: what nodes change in place is mostly there
+ROUND = 16  # others that are, in turn: more of them would be most of what a put costs
 OWN = 16  # items at the end of a list that no two checkpoints of a listing share
 
 
