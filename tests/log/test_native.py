@@ -15,6 +15,7 @@ from lockstep.errors import AddressError, Code, StoreError
 from lockstep.log import native
 from lockstep.log.exchange import export, import_tape
 from lockstep.log.model import Event, Kind, RunState, Status
+from lockstep.log.sqlite import rows
 from lockstep.log.sqlite.clean import clean
 from lockstep.log.store import RunReader, Store, open_store
 from lockstep.log.timeline import Timeline, resolve
@@ -278,8 +279,8 @@ def test_a_changed_checkpoint_is_found(path: Path, store: Store) -> None:
     native_runs.refund(store)
     store.close()
     with forging.file(path) as connection:
-        rows = connection.execute("SELECT id, body FROM segment").fetchall()
-        changed = [(body.replace(b"delivered", b"elsewhere"), key) for key, body in rows if b"delivered" in body]
+        found = [(key, rows.expand(body)) for key, body in connection.execute("SELECT id, body FROM segment")]
+        changed = [(body.replace(b"delivered", b"elsewhere"), key) for key, body in found if b"delivered" in body]
         assert changed
         connection.executemany("UPDATE segment SET body=? WHERE id=?", changed)
     with open_store(path) as opened:

@@ -14,7 +14,7 @@ from lockstep.log import untapped
 
 CHECKPOINT = "checkpoint"
 
-_ASKING = 50  # tries against those who look whether a lock is held, each for a few microseconds
+_PATIENCE = 2.0  # seconds, with those who look whether a lock is held: each has it for microseconds, if it may run
 
 
 def folder(path: str) -> str:
@@ -61,14 +61,13 @@ def take(path: str, name: str) -> Lock | None:
     whether it is held is not in the way. Raises OSError."""
     os.makedirs(folder(path), exist_ok=True)
     file = os.path.join(folder(path), name)
-    tries = 0
+    deadline = untapped.monotonic() + _PATIENCE
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         if not _try(descriptor, shared=False):
             held = not _try(descriptor, shared=True)
             os.close(descriptor)
-            tries += 1
-            if held or tries > _ASKING:
+            if held or untapped.monotonic() > deadline:
                 return None
         elif _is_file(descriptor, file):
             return Lock(file, descriptor)

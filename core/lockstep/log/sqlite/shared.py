@@ -31,6 +31,8 @@ _abandoned: list[sqlite3.Connection] = []
 # What a framework relies on: it is stored as it is, or the caller is told. A call that cannot be stored is a fault.
 _RELIED_ON = frozenset({Kind.STEP, Kind.WRITES, Kind.FORK})
 
+_WORTH_GATHERING = 6  # small rows
+
 _LAST_ROW = "SELECT id, count, size, head FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _ROWS = (
     "SELECT id, count, steps, size, late, blob, head, cols, body FROM segment"
@@ -259,7 +261,9 @@ class SharedStream:
         staging.faults = 0
         kept, turns, ended = self._stage(connection, events, before)
         fold = staging.folds
-        statements = staging.statements(fold=fold, squash=staging.squashes)
+        # A thread may rest for ever after any turn: small rows of many threads would be most of a store.
+        rests = bool(ended) and staging.loose_rows >= _WORTH_GATHERING
+        statements = staging.statements(fold=fold, squash=rests or staging.squashes)
         faults = self._faults + staging.faults
         state = self._state
         if ended and not turns:

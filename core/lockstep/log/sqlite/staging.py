@@ -127,6 +127,11 @@ class Staging:
         return self._bytes >= FOLD_BYTES or len(self._events) >= FOLD_EVENTS
 
     @property
+    def loose_rows(self) -> int:
+        """How many small rows have not been gathered."""
+        return self._loose_rows
+
+    @property
     def squashes(self) -> bool:
         """Whether it is time to gather the small rows."""
         return self._loose_bytes >= SQUASH_BYTES or self._loose_rows >= SQUASH_ROWS
