@@ -142,7 +142,7 @@ class Core:
         turn = self._enter(thread, ns, id, named, "loop")
         with self.threads.using(thread, create=True) as found:
             assert found is not None
-            with self._kept(found):
+            with self._kept(found, known=found.kept(ns, id) is not None):
                 branch = self._on[turn].branch if turn is not None else named
                 found.write(ns, id, writes, places, task, path, branch, self.codec)
 
@@ -248,20 +248,28 @@ class Core:
         return any(not turn.over and turn.thread == thread.id for turn in list(self._on))
 
     @contextmanager
-    def _kept(self, thread: Thread) -> Iterator[None]:
-        """A fault of state, which a framework relies on, is raised: once as what it is, and short."""
-        if thread.failed is not None:
+    def _kept(self, thread: Thread, *, known: bool = False) -> Iterator[None]:
+        """A fault of state, which a framework relies on, is raised: once as what it is, and short.
+
+        known  what is written goes to a checkpoint that is kept, and counts whatever failed since
+        """
+        turn = turns.running()
+        if turn is not None and (turn.keeper is not self or turn.thread != thread.id):
+            turn = None
+        failed = turn.failed if turn is not None else thread.failed
+        if failed is not None and not known:
+            code = failed.code if isinstance(failed, LockstepError) else Code.UNSTORABLE
             raise StoreError(
-                thread.failed.code,
-                f"nothing more of this turn is kept in thread {thread.id!r}, since something before was not",
+                code, f"nothing more of this turn is kept in thread {thread.id!r}, since something before was not"
             )
         try:
             yield
         except Exception as error:
-            told = thread.failed = _told(thread.id, error)
-            turn = turns.running()
-            if turn is not None and turn.keeper is self and turn.thread == thread.id:
+            told = _told(thread.id, error)
+            if turn is not None:
                 turn.failed = told
+            else:
+                thread.failed = told
             raise told from None
 
 
