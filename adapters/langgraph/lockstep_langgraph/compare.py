@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from operator import itemgetter
 from typing import Any
 
 from lockstep.log.model import Status, Value
@@ -24,6 +26,7 @@ ERROR = "__error__"
 type Found = tuple[str, str, str]  # the place, what was recorded there, what is there now
 
 _ROUTING = ("branch:", "__")  # channels that are LangGraph's own: what a node has made is told first
+_EDGE = "branch:to:"
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _TOLD = ("module", "name", "args")  # of an encoded exception: the rest is where it was raised and what it held
 
@@ -86,9 +89,8 @@ def value_of(cell: Cell) -> Value:
 
 
 def writes(recorded: Mapping[int, tuple[str, Value]], now: Mapping[int, tuple[str, Value]]) -> Found | None:
-    """The same for what a task wrote: by its number, the channel and the value."""
-    for index in sorted({*recorded, *now}):
-        before, after = recorded.get(index), now.get(index)
+    """The same for what a task wrote: each channel and value, in its order."""
+    for before, after in zip_longest(_in_order(recorded), _in_order(now)):
         if before is None or after is None:
             channel, value = before or after or ("", None)
             shown = difference.shown(value)
@@ -99,6 +101,14 @@ def writes(recorded: Mapping[int, tuple[str, Value]], now: Mapping[int, tuple[st
         if found is not None:
             return found
     return None
+
+
+def _in_order(writes: Mapping[int, tuple[str, Value]]) -> list[tuple[str, Value]]:
+    """By their numbers; but nodes to go to, which LangGraph keeps in a set, by their names: another process has another
+    hash seed."""
+    told = [writes[index] for index in sorted(writes)]
+    edges = sorted((write for write in told if write[0].startswith(_EDGE)), key=itemgetter(0))
+    return [write for write in told if not write[0].startswith(_EDGE)] + edges
 
 
 def cancelled(writes: Mapping[int, tuple[str, Value]]) -> bool:
