@@ -225,6 +225,11 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         self._core.codec = self._core.codec.with_types(extra_allowlist)
         return copy.copy(self)
 
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What could not be recorded of calls and turns, in words. State that cannot be kept is raised instead."""
+        return (*self._core.faults, *self._core.own.faults())
+
     def close(self) -> None:
         """Lets go of the store. A thread that is used afterwards is opened again."""
         self._core.own.close()

@@ -147,7 +147,8 @@ def _plain(value: Value) -> Value:
 
 def _raised(write: tuple[str, Value]) -> Value:
     channel, value = write
-    return _plain(value) if channel == ERROR else value
+    form = value.get("$value") if channel == ERROR and isinstance(value, dict) else None
+    return _brief(form) if isinstance(form, dict) else value
 
 
 def _told(status: str, given: Any) -> str:

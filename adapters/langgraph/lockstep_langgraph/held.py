@@ -43,6 +43,10 @@ class Threads:
     def ids(self) -> list[str]:
         return self.shelf.threads()
 
+    def faults(self) -> list[str]:
+        """What could not be recorded of the threads that are in memory, in words."""
+        return [fault for thread in list(self._held.values()) for fault in thread.book.faults]
+
     def drop(self, id: str) -> None:
         self._close(id)
         self.shelf.drop(id)

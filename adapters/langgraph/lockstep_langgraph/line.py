@@ -7,7 +7,7 @@ writes that belong there, and a task that is to run again has none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -38,6 +38,10 @@ class LineBook:
         self._line: dict[str, int] | None = None
         self._beyond: dict[str, int] = {}
         self._journals: dict[str, Any] = {}
+
+    @property
+    def faults(self) -> Sequence[str]:
+        return self._inner.faults
 
     @property
     def start(self) -> int:

@@ -67,6 +67,7 @@ class ReplayBook:
     """The log of the replayed thread, as its saver sees it."""
 
     start = 0
+    faults: Sequence[str] = ()
 
     def __init__(self, record: Record, reveal: Callable[[Value], Value]) -> None:
         self._record = record

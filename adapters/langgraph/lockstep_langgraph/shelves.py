@@ -6,7 +6,7 @@ what replays, forks in a session and tests use; `lockstep_langgraph.stored` keep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -44,6 +44,11 @@ class Book(Protocol):
     def news(self) -> tuple[list[Branch], Iterator[tuple[str, Event]]] | None:
         """What was stored since it was last asked and not by this book, None (cheap) where that is nothing: branches
         that are new, and STEP and WRITES events with the branch that each stands in, parents' first."""
+        ...
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """What could not be recorded of it, in words."""
         ...
 
     @property
@@ -99,6 +104,8 @@ class Shelf(Protocol):
 
 class MemoryBook:
     """A thread's events in memory."""
+
+    faults: Sequence[str] = ()
 
     def __init__(self) -> None:
         self._branches: dict[str, Branch] = {MAIN: Branch(MAIN)}

@@ -83,6 +83,10 @@ class StoredBook:
         return new, iter(events)
 
     @property
+    def faults(self) -> list[str]:
+        return [fault for journal in self._journals.values() for fault in journal.faults]
+
+    @property
     def start(self) -> int:
         return 2  # of START
 
