@@ -75,7 +75,8 @@ def check(store: str, run: str) -> Checked:
     """Checks the chain and the seals of a run with its branches, or of one branch with what it comes from: that what is
     stored is what was recorded."""
     key = seal.given()
-    with open_store(store) as opened:
+    # A thread of a framework may be gone on with at any time.
+    with open_store(store) as opened, opened.steady():
         reader = branch_of(opened, run)
         found = chain_verify(reader, key)
         meta = reader.stored.meta if not found.problems else None

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
 import msgspec
@@ -344,6 +345,11 @@ class Store(Protocol):
         ...
 
     def has_run(self, name: str) -> bool: ...
+
+    def steady(self) -> AbstractContextManager[None]:
+        """While it lasts, all that is read through this store is as it was at the first question, whoever writes: for
+        what must be seen as a whole. Not for long: meanwhile the write-ahead log cannot be emptied."""
+        ...
 
     def delete_run(self, name: str) -> None:
         """Frees a run's rows, those of its branches too. Raises StoreError LS205, and LS203 while it is written."""

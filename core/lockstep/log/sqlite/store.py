@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 from lockstep.errors import AddressError, Code, StoreError
@@ -335,6 +336,17 @@ class SqliteStore:
             if self._reader is None:
                 self._reader = _connect(self.path, tape=self.tape)
             return query(self._reader, self.path, sql, values, shape)
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        if self.tape:  # nobody writes to it
+            yield
+            return
+        self.ask("BEGIN")
+        try:
+            yield
+        finally:
+            self.ask("COMMIT")
 
 
 def _is_filled(path: str) -> bool:
