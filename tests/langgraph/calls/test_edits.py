@@ -39,8 +39,7 @@ def streamed(asked: Asked, model: type[Scripted]) -> Any:
     return program
 
 
-@pytest.mark.parametrize("make", [invoked, streamed])
-@pytest.mark.parametrize("model", [Scripted, Streaming])
+@pytest.mark.parametrize(("make", "model"), [(invoked, Scripted), (streamed, Streaming)])
 @pytest.mark.parametrize(
     "edit", [("3:content", "EDITED"), ("3", {"content": "EDITED"}), ("3", {"role": "assistant", "content": "EDITED"})]
 )
@@ -56,8 +55,7 @@ def test_a_last_word_is_edited(edit: Any, model: type[Scripted], make: Any) -> N
     assert (asked.models, asked.tools) == (0, [])
 
 
-@pytest.mark.parametrize("make", [invoked, streamed])
-@pytest.mark.parametrize("model", [Scripted, Streaming])
+@pytest.mark.parametrize(("make", "model"), [(invoked, Scripted), (streamed, Streaming)])
 def test_an_argument_of_a_tool_call_is_edited(model: type[Scripted], make: Any) -> None:
     asked = Asked()
     program = make(asked, model)
