@@ -176,6 +176,10 @@ class Session:
         found = self._kept.get(key)
         if found is None:
             found = self._kept.setdefault(key, Kept(self.core, saver, self._stepped))
+            if self.scratch:
+                from lockstep_langgraph.insession import databases
+
+                databases.served(self.core, saver)
         return found
 
     def left(self, key: bytes) -> Recorded | None:

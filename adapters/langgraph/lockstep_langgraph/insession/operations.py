@@ -56,13 +56,14 @@ class Op:
         self.plain = plain
         self.name = name
         self.thread = thread
-        self.kept: Kept = on.of(saver)
         self.request: dict[str, Value] = {"thread": thread, "read" if name in READS else "does": name, **about}
         core = getattr(saver, "_core", None)
         if core is not None:
             core.elsewhere = _elsewhere.get
-        elif on.scratch and self.kept.other is None:
-            self.kept.other = in_memory(saver)
+
+    @property
+    def kept(self) -> Kept:
+        return self.on.of(self.saver)
 
     # The saver itself.
 
@@ -77,13 +78,25 @@ class Op:
 
     def scratch(self, *args: Any, **kwargs: Any) -> Any:
         """What it would do with the threads that are in memory."""
-        saver = self.kept.other if self.kept.other is not None else self.saver
+        saver = self._stand_in() or self.saver
         to = _elsewhere.set(self.kept.threads)
         try:
             made = plainly(saver, self.name, *args, **kwargs)
             return [*made] if self.name == "list" else made
         finally:
             _elsewhere.reset(to)
+
+    def _stand_in(self) -> Any:
+        """The saver in memory that stands in for one which is not ours; None for ours."""
+        kept = self.kept
+        if self.on.scratch and kept.other is None and getattr(self.saver, "_core", None) is None:
+            kept.other = in_memory(self.saver)
+        return kept.other
+
+    def learn(self, value: Any) -> None:
+        """Takes over a state from before. Raises LockstepError."""
+        self._stand_in()
+        states.learn(self.kept, value)
 
     def scratch_tuple(self, config: Any) -> CheckpointTuple | None:
         """A checkpoint of those that are in memory."""
@@ -244,7 +257,7 @@ def served(op: Op, where: Where, config: Any, value: Any) -> CheckpointTuple | N
     id = value.get("id")
     if id is None:
         try:
-            states.learn(op.kept, value)
+            op.learn(value)
         except LockstepError as error:
             op.unservable(error)
         id = value["checkpoint"]["id"]
@@ -259,7 +272,7 @@ def first_read(op: Op, where: Where, config: Any) -> CheckpointTuple | None:
         return None
     value = states.dumped(found)
     op._note(Piece(value, Status.OK), "")
-    states.learn(op.kept, value)
+    op.learn(value)
     again: CheckpointTuple | None = op.scratch(config)
     return again
 
@@ -353,7 +366,7 @@ def relisted(op: Op, config: Any, kwargs: Mapping[str, Any], value: Any) -> Iter
             op.unservable(LockstepError(Code.UNSERVABLE, str(row["unstorable"])))
         if "id" not in row:
             try:
-                states.learn(op.kept, row)
+                op.learn(row)
             except LockstepError as error:
                 op.unservable(error)
     for row in rows:
@@ -414,7 +427,7 @@ def _put_noted(op: Op, config: Any, checkpoint: Any, metadata: Any, new_versions
 
 def _put_scratch(op: Op, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
     where = Where(config)
-    if op.kept.other is None and op.kept.has(where.ns, str(checkpoint["id"])):
+    if getattr(op.saver, "_core", None) is not None and op.kept.has(where.ns, str(checkpoint["id"])):
         return states.config(where.thread, where.ns, str(checkpoint["id"]))
     made = op.scratch(config, checkpoint, metadata, new_versions)
     if op.kept.other is not None:
@@ -534,11 +547,11 @@ def _changed(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
 
 def setup(on: Session, saver: Any, plain: Plain, *args: Any, **kwargs: Any) -> Any:
     """What a saver prepares in its database: in a replay it has none."""
-    return None if on.scratch else Op(on, saver, plain, "setup", "").real(None, *args, **kwargs)
+    return None if on.scratch else Op(on, saver, plain, "setup", type(saver).__name__).real(None, *args, **kwargs)
 
 
 async def asetup(on: Session, saver: Any, plain: Plain, *args: Any, **kwargs: Any) -> Any:
-    op = Op(on, saver, plain, "setup", "")
+    op = Op(on, saver, plain, "setup", type(saver).__name__)
     if on.scratch:
         call = op.recorded()
         return op.outcome(await call.atake(), call) if call is not None else None

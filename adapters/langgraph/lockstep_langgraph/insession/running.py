@@ -16,7 +16,7 @@ from lockstep.log.address import unquote
 from lockstep.session import current as sessions
 from lockstep.session import lanes
 from lockstep.session.lanes import NATIVE, leave
-from lockstep_langgraph.insession import kept, savers
+from lockstep_langgraph.insession import kept
 from lockstep_langgraph.insession.books import native
 from lockstep_langgraph.insession.states import Where
 from lockstep_langgraph.lanes import of_namespace
@@ -45,9 +45,6 @@ def _lane(graph: Any, config: Any) -> str:
 
         kept.session()
         configurable: Mapping[str, Any] = ensure_config(graph.config, config).get("configurable") or {}
-        saver = configurable.get("__pregel_checkpointer", graph.checkpointer)
-        if saver is not None and not isinstance(saver, bool):
-            savers.adopt(saver)
         namespace, thread = configurable.get("checkpoint_ns"), configurable.get("thread_id")
         if thread is None:
             within = NATIVE.get()

@@ -1,7 +1,7 @@
 """Savers in a session: the methods of their classes ask it first.
 
-A class is wrapped when the first of its savers is made, or used by a graph, and does nothing else than before where no
-session is on, or in what a call of the program runs for real.
+A class is wrapped as soon as it is there, and does nothing else than before where no session is on, or in what a call
+of the program runs for real.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from lockstep.session import current as sessions
 from lockstep.session import lanes
-from lockstep_langgraph.insession import kept, operations
+from lockstep_langgraph.insession import databases, kept, operations
 
 _CHANGES = ("delete_thread", "delete_for_runs", "copy_thread", "prune")
 _SYNC: dict[str, Callable[..., Any]] = {
@@ -39,17 +39,15 @@ _wrapped: set[type] = set()
 _lock = threading.Lock()
 
 
-def adopt(saver: Any) -> None:
-    """Has the methods of a saver's classes ask the session."""
+def adopt(kind: type) -> None:
+    """Has the methods of a saver's class ask the session."""
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
-    if type(saver) in _wrapped:
-        return
     with _lock:
-        for cls in type(saver).__mro__:
+        for cls in kind.__mro__:
             if cls is not BaseCheckpointSaver and issubclass(cls, BaseCheckpointSaver) and cls not in _wrapped:
-                _wrap(cls)
                 _wrapped.add(cls)
+                _wrap(cls)
 
 
 def _wrap(cls: Any) -> None:
@@ -58,6 +56,9 @@ def _wrap(cls: Any) -> None:
         if inspect.isfunction(plain):
             asks = operations.asetup if name == "setup" and inspect.iscoroutinefunction(plain) else function
             setattr(cls, name, _asking(plain, asks))
+    opens = cls.__dict__.get("from_conn_string")
+    if isinstance(opens, classmethod):
+        cls.from_conn_string = classmethod(_opening(opens.__func__))
     for name in _HISTORY:
         plain = cls.__dict__.get(name)
         if inspect.isfunction(plain):
@@ -75,6 +76,15 @@ def _asking(plain: Any, function: Callable[..., Any]) -> Any:
     return method
 
 
+def _opening(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def from_conn_string(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        on = kept.session() if sessions.session is not None and lanes.current() is not None else None
+        return plain(cls, *args, **kwargs) if on is None else databases.Opened(on, cls, plain, args, kwargs)
+
+    return from_conn_string
+
+
 def _rebuilding(plain: Any, name: str) -> Any:
     """What is rebuilt from many checkpoints is so by reading each, so that those from before are noticed."""
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -90,18 +100,20 @@ def _rebuilding(plain: Any, name: str) -> Any:
 
 
 def watch() -> None:
-    """From now on, each saver that is made is adopted."""
+    """Adopts the classes that there are, and from now on each that is made."""
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     base: Any = BaseCheckpointSaver
-    if hasattr(base.__init__, "_lockstep"):
-        return
-    plain = base.__init__
 
-    @functools.wraps(plain)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        plain(self, *args, **kwargs)
-        adopt(self)
+    def __init_subclass__(cls: Any, /, **kwargs: Any) -> None:
+        super(base, cls).__init_subclass__(**kwargs)
+        adopt(cls)
 
-    __init__._lockstep = True  # type: ignore[attr-defined]
-    base.__init__ = __init__
+    base.__init_subclass__ = classmethod(__init_subclass__)
+    for cls in _below(base):
+        adopt(cls)
+
+
+def _below(cls: Any) -> list[Any]:
+    found = cls.__subclasses__()
+    return [*found, *(each for below in found for each in _below(below))]
