@@ -168,7 +168,14 @@ class Session:
         call = _call(place.effect) if place.effect is not None else None
         edited = [_call(effect) for effect, _ in self._answers.values()]
         return planning.plan(
-            self.history, step.number, call, edited, self._states, self.options.tasks, str(place.address)
+            self.history,
+            step.number,
+            call,
+            edited,
+            self._states,
+            self.options.tasks,
+            str(place.address),
+            self.options.within,
         )
 
     # What is done.
@@ -227,6 +234,8 @@ class Session:
         found = [pos - 1 for pos in pieces if pos is not None]
         if effect is not None and effect.end is not None:
             found.append(effect.end.pos)
+        if self.options.within is not None:
+            found.append(self.options.within)
         return max(cut, min(found, default=cut))
 
     def _turns(self, graph: Any, core: Core) -> Generator[Invocation, Outcome, tuple[list[Any], BaseException | None]]:

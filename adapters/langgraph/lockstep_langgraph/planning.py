@@ -99,12 +99,14 @@ def plan(
     states: Collection[int],
     tasks: Sequence[str],
     address: str,
+    within: int | None = None,
 ) -> Plan:  # fmt: skip
     """The plan of a fork at `step` (one more than the last checkpoint's is the end), or at a call of it.
 
     edited  the calls whose answers are edited
     states  the steps whose states are
     tasks   of those that ran on the step's checkpoint, those that run again; empty: all
+    within  goes on from the checkpoint before the step: what was answered and written by then is kept
 
     Raises AddressError LS206 and TargetError LS402.
     """
@@ -121,6 +123,8 @@ def plan(
         raise AddressError(
             Code.NO_ADDRESS, f"{address} is the end, which has no state of its own: edit step {len(steps) - 1}"
         )
+    if within is not None:
+        return _within(history, steps[step], within)
     if not steps:
         raise AddressError(Code.NO_ADDRESS, f"{address} has no checkpoint before it to go on from")
     ran = [_ran(history, one) for one in (*edited, *([call] if call is not None else []))]
@@ -153,6 +157,17 @@ def plan(
     begun = goes_on.pos if goes_on is not None else cut
     later = tuple(turn for turn in history.turns if turn.pos > begun and turn.pos > cut)
     return Plan(base, cut, max(limit, cut), kept, goes_on, later)
+
+
+def _within(history: History, made: Made, within: int) -> Plan:
+    base = next(each for each in history.steps if each.pos == made.event.of)
+    done = {wrote.event.lane for wrote in _of(history, base) if wrote.event.pos <= within}
+    again = {wrote.event.lane for wrote in _of(history, base)} - done
+    running = _turn_of(history, base, ())
+    goes_on = running if running is not None and (running.end is None or running.end.pos > base.pos) else None
+    kept = _kept(history, base, base.pos, within, again)
+    later = tuple(turn for turn in history.turns if turn.pos > base.pos)
+    return Plan(base, base.pos, within, kept, goes_on, later)
 
 
 def _unended(history: History) -> RecordedTurn | None:

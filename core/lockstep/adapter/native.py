@@ -7,7 +7,7 @@ read from inert data, and needs no adapter.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
@@ -16,10 +16,9 @@ from lockstep.session.policy import Policy
 from lockstep.session.report import Report
 
 if TYPE_CHECKING:
-    from lockstep.debugger.cuts import Cut
     from lockstep.debugger.edits import Edit
     from lockstep.log.store import RunReader, Store
-    from lockstep.log.timeline import Place, Timeline
+    from lockstep.log.timeline import Place
 
 type Depth = Literal["call", "node"]
 
@@ -67,6 +66,7 @@ class ForkOptions(msgspec.Struct, frozen=True, kw_only=True):
     tasks     of the tasks that ran on the step's checkpoint, those that run again: the others keep what they wrote.
               Empty: all run again
     thread    go on as this thread, instead of as a branch of the same one
+    within    what was answered and written on the way to the step is kept up to this position: for probes of bisect
     turn      the last recorded turn that is run, by its number from 1; None: to the end of what was recorded
     deadline  as for a replay
     """
@@ -76,6 +76,7 @@ class ForkOptions(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""
     tasks: tuple[str, ...] = ()
     thread: str = ""
+    within: int | None = None
     turn: int | None = None
     deadline: float = 30.0
 
@@ -114,13 +115,9 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     fork     `fork(store, place, target, options)`: at a step or effect. Returns also when a call was refused; raises
              AddressError, EditError and TargetError where it cannot begin
     areplay, afork  the same under a running loop
-    cuts     where bisect can leave a run, in order; `inner(timeline, number)`: inside of one step. None: at its steps,
-             and after each of its effects
     """
 
     replay: Callable[[RunReader, Any, ReplayOptions], Played]
     areplay: Callable[[RunReader, Any, ReplayOptions], Awaitable[Played]]
     fork: Callable[[Store, Place, Any, ForkOptions], Continued]
     afork: Callable[[Store, Place, Any, ForkOptions], Awaitable[Continued]]
-    cuts: Callable[[Timeline], Sequence[Cut]] | None = None
-    inner: Callable[[Timeline, int], Sequence[Cut]] | None = None

@@ -101,9 +101,6 @@ def _native(native: Any) -> Iterator[str]:
         return
     for field, arguments in (("replay", 3), ("areplay", 3), ("fork", 4), ("afork", 4)):
         yield from _function(f"native.{field}", getattr(native, field), arguments)
-    for field, arguments in (("cuts", 1), ("inner", 2)):
-        if getattr(native, field) is not None:
-            yield from _function(f"native.{field}", getattr(native, field), arguments)
 
 
 def _texts(owner: Any, *fields: str, within: str = "") -> Iterator[str]:

@@ -25,6 +25,7 @@ from lockstep.debugger.preview import Preview, preview
 from lockstep.debugger.probes import Made, Series
 from lockstep.debugger.search import GOOD, SKIP, Search
 from lockstep.debugger.swaps import Swap
+from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict
 from lockstep.debugger.view import View, ended_by_itself, view
 from lockstep.errors import Code, LockstepError, TargetError
@@ -79,8 +80,9 @@ class Inquiry(msgspec.Struct, frozen=True):
 
 
 def begin(
-    store: Store, address: str, bad: Bad, policy: Policy, ran: Value, *, good: str = "", again: bool = False
-) -> Inquiry | Verdict:
+    store: Store, address: str, bad: Bad, policy: Policy, ran: Value, *, good: str = "", again: bool = False,
+    alike: Alike | None = None,
+) -> Inquiry | Verdict:  # fmt: skip
     """Asks about the recording itself, and plans the search. A verdict where that is enough.
 
     bad     makes the predicate, given the recording
@@ -88,6 +90,7 @@ def begin(
     ran     what a probe runs, see `lockstep.debugger.probes`
     good    address of a run that went right: its answers are swapped in
     again   probes that were run before are not taken for the same
+    alike   of a run that a framework keeps itself: whether two states say the same, though they are not equal
 
     Raises AddressError (LS205, LS206), LS301 where no probe could finish, and TargetError LS402 for a run that still
     grows, LS406 where nobody can say whether it is bad.
@@ -107,7 +110,7 @@ def begin(
     if told.judged == GOOD:
         return verdicts.unsearched(NOT_REPRODUCIBLE, recorded.address, f"it is not bad: {told.why}")
     options: Value = {"ran": ran, "good": good, "live": [*sorted(policy.live)], "tail": policy.tail}
-    series = Series(store, run, path, branch, options, again=again)
+    series = Series(store, run, path, branch, options, again=again, alike=alike)
     differing = swaps.between(store, recorded.address, good) if good else ()
     cuts = swaps.cuts(place.timeline, differing) if good else places.of_run(place.timeline)
     if len(cuts) < 2:
@@ -201,13 +204,46 @@ def _concluded(inquiry: Inquiry, tried: Sequence[Probe], located: Located, inner
 
 def _over_steps(timeline: Timeline, cuts: Sequence[Cut]) -> Searching:
     """The step, then the answer in it."""
-    located = yield from _over(cuts, searches.whole(len(cuts) - 1))
+    known = searches.whole(len(cuts) - 1)
+    located = yield from _over_checkpoints(cuts, known) if timeline.is_native else _over(cuts, known)
     if located.cut is None:
         return located, None
-    inner = places.of_step(timeline.step(located.cut.step))
+    inner = places.of_step(timeline, timeline.step(located.cut.step))
     if len(inner) < 2:
         return located, None
     return located, (yield from _over(inner, searches.within(len(inner) - 1)))
+
+
+def _over_checkpoints(cuts: Sequence[Cut], known: Search) -> Generator[Wanted, Probe, Located]:
+    """As `_over`, where nothing before a cut is run: late cuts are cheap. A first, cheap one shows whether the program
+    does again what it did. Then one that keeps nothing tells most: it goes its own way at the first answer that
+    is another one, and that is the next to be tried."""
+    budget = searches.budget(known.last)
+    steady = False
+    guess: int | None = None
+    while True:
+        at = searches.cheapest(known, budget)
+        if at is None:
+            return Located(known, cuts)
+        if steady and known.good < 0 and not known.skipped:
+            at = 0
+        elif guess is not None and known.good < guess < known.bad and guess not in known.skipped:
+            at = guess
+        good = cuts[known.good].at if known.good >= 0 else ""
+        bad = cuts[known.bad].at if known.bad < len(cuts) else ""
+        probe = yield Wanted(cuts[at], max(budget, searches.left(known)), good, bad)
+        budget -= 1
+        reached = _reached(cuts, probe, at)
+        steady = (steady or reached > at) and at != guess
+        guess = reached + 1 if steady and probe.judged == GOOD else None
+        # With the answers up to there kept it would have been the same experiment.
+        known = searches.told(known, min(reached, known.bad - 1) if probe.judged == GOOD else at, probe.judged)
+
+
+def _reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
+    """The last cut up to which a probe at cut `at` got the recorded answers."""
+    reach = probe.reach if probe.reach is not None else -1
+    return max((number for number, cut in enumerate(cuts) if number > at and cut.step <= reach), default=at)
 
 
 def _over_answers(cuts: Sequence[Cut]) -> Searching:

@@ -149,6 +149,13 @@ def state(timeline: Timeline, step: Step) -> State:
     return State(parent, event.what, channels, changes, tasks, number, outcomes.to_json(whole.get(START)))
 
 
+def ran(timeline: Timeline, step: Step) -> tuple[native.Written, ...]:
+    """What the tasks wrote that led to a step, in the order in which it was stored."""
+    heads = list(timeline.reader.heads(timeline.stream.id))
+    of = next(event.of for seq, event in heads if seq == step.seq)
+    return tuple(one for one in native.writes(heads, of) if of and one.event.name not in ("", START))
+
+
 def _change(change: Change) -> ChangeRow:
     if not change.was:
         return ChangeRow(change.name, "added", after=outcomes.to_json(change.after))

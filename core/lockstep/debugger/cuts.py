@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from lockstep.debugger import checkpointed
 from lockstep.debugger import plan as plans
 from lockstep.errors import TargetError
 from lockstep.log.address import Address
 from lockstep.log.model import Value
-from lockstep.log.timeline import END, Effect, Place, Step, Timeline
+from lockstep.log.native import CHECKPOINT
+from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
 from lockstep.session.policy import Policy
 
 
@@ -24,6 +26,9 @@ class Cut(msgspec.Struct, frozen=True):
     at      as in an address: `7`, `7.2`
     step    the step of the last answer that is kept, `effect` its number there; None where that is the whole step
     edits   answers given in the place of recorded ones, by address in the run
+    within  of a run that a framework keeps itself: what was answered and written on the way to step `at` is kept up to
+            this position; None: all of it
+    task    the task whose writes are the last that are kept, "" for a call
     label   what a probe's branch is called after
     """
 
@@ -32,6 +37,8 @@ class Cut(msgspec.Struct, frozen=True):
     effect: int | None = None
     edits: Mapping[str, Value] = {}
     label: str = ""
+    within: int | None = None
+    task: str = ""
 
     @property
     def name(self) -> str:
@@ -40,6 +47,8 @@ class Cut(msgspec.Struct, frozen=True):
 
 def of_run(timeline: Timeline) -> list[Cut]:
     """Step 0, each numbered step, and what was answered after the last one. One alone: nothing was recorded."""
+    if timeline.is_native:
+        return _of_checkpoints(timeline)
     cuts: list[Cut] = []
     for step in timeline.steps:
         if step.kind != END:
@@ -64,12 +73,47 @@ def _leaves(timeline: Timeline, cut: Cut) -> bool:
     return True
 
 
-def of_step(step: Step) -> list[Cut]:
+def _of_checkpoints(timeline: Timeline) -> list[Cut]:
+    """Those that a task has led to: what was given, or set by hand, is no answer. Before them, the last that was
+    given."""
+    cuts: list[Cut] = []
+    for step in timeline.steps:
+        if step.kind == END:
+            answered = in_order(step)
+            at = f"{step.number}.{answered[-1].number}" if answered else str(step.number)
+            cuts.append(Cut(at, step.number))
+        elif step.kind == CHECKPOINT and step.name != INPUT:
+            cuts.append(Cut(str(step.number), step.number))
+        elif len(cuts) < 2:
+            cuts[:] = [Cut(str(step.number), step.number)]
+    return cuts
+
+
+def of_step(timeline: Timeline, step: Step) -> list[Cut]:
     """The end of the step before, then each answer of this one in the order in which they came."""
+    if timeline.is_native and step.kind != END:
+        return _of_tasks(timeline, step)
     return [
         Cut(str(step.number - 1), step.number - 1),
         *(Cut(f"{step.number}.{effect.number}", step.number, effect.number) for effect in in_order(step)),
     ]
+
+
+def _of_tasks(timeline: Timeline, step: Step) -> list[Cut]:
+    """The answers on the way to one checkpoint, in the order in which they came: calls, and what tasks wrote that made
+    none. The first cut keeps none of them."""
+    found: list[tuple[int, Cut]] = []
+    for effect in in_order(step):
+        if effect.end is not None:
+            found.append((effect.end.pos, Cut(f"{step.number}.{effect.number}", step.number, effect.number)))
+    asked = {effect.lane for effect in step.effects}
+    for one in checkpointed.ran(timeline, step):
+        event = one.event
+        if event.lane not in asked:
+            task = event.lane.rpartition("/")[2]
+            cut = Cut(str(step.number), step.number, label=f"{step.number}-{task}", within=event.pos, task=task)
+            found.append((event.pos, cut))
+    return [Cut(str(step.number - 1), step.number - 1), *(cut for _, cut in sorted(found, key=lambda each: each[0]))]
 
 
 def in_order(step: Step) -> Sequence[Effect]:

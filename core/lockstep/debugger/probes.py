@@ -17,14 +17,17 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger import predicate as predicates
+from lockstep.debugger import unchanged
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.predicate import Predicate
+from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import Probe
 from lockstep.debugger.view import View, view
 from lockstep.errors import Code
 from lockstep.log import canonical
 from lockstep.log.model import BranchInfo, Kind, RunState, Value
 from lockstep.log.roll import LAUNCH
+from lockstep.log.steps import is_native
 from lockstep.log.store import RunReader, Store
 
 PREFIX = "bisect-"
@@ -56,20 +59,26 @@ class Series:
     options  what decides, beside the cut, how a probe goes
     """
 
-    def __init__(self, store: Store, run: str, path: str, parent: str, options: Value, *, again: bool = False) -> None:
+    def __init__(
+        self, store: Store, run: str, path: str, parent: str, options: Value, *, again: bool = False,
+        alike: Alike | None = None,
+    ) -> None:  # fmt: skip
         self.store = store
         self.run = run
         self._path = path
         self._parent = parent
         self._options = options
         self._again = again
+        self._alike = alike
         self._made: set[str] = set()
 
     def name(self, cut: Cut) -> str:
         """What the cut's branch is called."""
-        about: Value = {
+        about: dict[str, Value] = {
             "parent": self._parent, "at": cut.at, "edits": dict(cut.edits), "options": self._options,
         }  # fmt: skip
+        if cut.within is not None:
+            about["within"] = cut.within
         return f"{PREFIX}{cut.name}-{canonical.digest(about).hex()[:_DIGITS]}"
 
     def before(self, cut: Cut) -> str | None:
@@ -98,8 +107,13 @@ class Series:
         judgement = predicates.of_probe(predicate, seen, refused, told.difference)
         return Probe(
             seen.address, cut.at, judgement.judged, judgement.why, told.live, told.seconds, made is None,
-            reused(reader), refused,
+            reused(reader), refused, self._reach(reader, cut),
         )  # fmt: skip
+
+    def _reach(self, reader: RunReader, cut: Cut) -> int | None:
+        if not is_native(reader.meta) or cut.within is not None or cut.edits:
+            return None
+        return unchanged.upto(self.store.run(self.run, self._parent), reader, cut.step, self._alike)
 
 
 def _ended(branch: BranchInfo) -> bool:

@@ -94,6 +94,22 @@ def following(search: Search) -> int | None:
     return min(left_over, key=lambda cut: (abs(cut - middle), -cut), default=None)
 
 
+def budget(last: int) -> int:
+    """How many probes a search over cuts 0 to `last` may take."""
+    return max(1, (last - 1).bit_length() + 1)
+
+
+def cheapest(search: Search, budget: int) -> int | None:
+    """As `following`, where a probe costs what comes after its cut: the latest cut that leaves either side small enough
+    for the probes that are left."""
+    middle = following(search)
+    if middle is None or any(search.good < cut < search.bad for cut in search.skipped):
+        return middle
+    latest = min(search.bad - 1, search.good + (1 << max(budget - 1, 0)))
+    # The last but one, and not the last, which makes nothing anew: what is new is a sample of the rest.
+    return max(middle, latest if latest < search.last or search.good == search.last - 1 else latest - 1)
+
+
 def told(search: Search, cut: int, judged: Judged) -> Search:
     """What is known once a probe at `cut`, as `following` gave it, was judged."""
     if not search.good < cut < search.bad:

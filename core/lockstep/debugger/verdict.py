@@ -28,6 +28,8 @@ class Probe(msgspec.Struct, frozen=True):
     live    calls that really happened in it, 0 where it was `found`: run before
     reused  names of the calls that were answered from the record, since nothing allowed them to run
     refuse  what was refused in it, and what would allow that
+    reach   of a run that a framework keeps itself: the last step up to which its states were the recorded ones, though
+            it was not served that far; None where that is not known
     """
 
     address: str
@@ -39,6 +41,7 @@ class Probe(msgspec.Struct, frozen=True):
     found: bool
     reused: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    reach: int | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -47,6 +50,7 @@ class Verdict(msgspec.Struct, frozen=True):
     verdict     culprit, ambiguous, not-reproducible, in-the-code or not-recorded
     step        the culprit's number, None where none is named
     effect      the answer in it, as `7.1`; None where the step is all that is known
+    task        of a run that a framework keeps itself: the task whose work it is, where that made no call
     probes      how many were needed, those found from before included
     live_calls  calls that really happened for it
     confidence  1.0 for one answer, 1/n for a range of n: given that each probe would be judged the same way again
@@ -77,6 +81,7 @@ class Verdict(msgspec.Struct, frozen=True):
     edits: tuple[str, ...] = ()
     tried: tuple[Probe, ...] = ()
     seconds: float = 0.0
+    task: str = ""
 
     def judged(self, judged: Judged) -> tuple[Probe, ...]:
         """The probes that were bad, good or skipped."""
@@ -120,6 +125,8 @@ def conclude(
     if cut is not None:
         effect = inner.cut.effect if inner is not None and inner.cut is not None else cut.effect
         fields |= {"step": cut.step, "effect": f"{cut.step}.{effect}" if effect is not None else None}
+        if inner is not None and inner.cut is not None:
+            fields["task"] = inner.cut.task
         return Verdict(verdict=CULPRIT, why="kept, the run is bad; left out, it is not", **fields)
     if known.found == searches.beyond(known):
         return Verdict(verdict=NOT_REPRODUCIBLE, why="with every recorded answer kept, it is not bad again", **fields)

@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import calls, ending
+from lockstep.debugger import calls, checkpointed, ending
 from lockstep.debugger.calls import Call
+from lockstep.errors import Divergence
 from lockstep.log import address as addresses
 from lockstep.log.address import MAIN, Address
-from lockstep.log.model import Kind, RunState
+from lockstep.log.model import Kind, RunState, Status
 from lockstep.log.store import RunReader, open_store
-from lockstep.log.timeline import Timeline, find
+from lockstep.log.timeline import END, Timeline, find
 
 DIVERGED = "diverged"
 
@@ -39,7 +40,8 @@ class View(msgspec.Struct, frozen=True):
              interrupted or growing
     exit     the command's status, -N for signal N; None where there was no command, or nobody saw its end
     error    what it raised at its end, None if nothing
-    result   what the target or the recorded function returned, None where that is not known
+    result   what the target or the recorded function returned, None where that is not known; of a run that a framework
+             keeps itself, its last state, by channel
     """
 
     address: str
@@ -84,6 +86,8 @@ class View(msgspec.Struct, frozen=True):
 def view(reader: RunReader, path: str, store: str, branch: str = MAIN) -> View:
     """Reads one. `path`: the run's name, as it stands in an address."""
     timeline = Timeline(reader)
+    if timeline.is_native:
+        return _kept(timeline, path, store, branch)
     last = timeline.steps[-1]
     event = next(reader.heads(last.stream, last.seq, last.seq + 1), None) if last.seq >= 0 else None
     body = reader.body(last.stream, last.seq) if event is not None else None
@@ -100,6 +104,30 @@ def view(reader: RunReader, path: str, store: str, branch: str = MAIN) -> View:
         exit=status if status is not None else own if isinstance(own, int) else None,
         error=_raised(end.get("error")),
         result=end.get("result"),
+    )
+
+
+def _kept(timeline: Timeline, path: str, store: str, branch: str) -> View:
+    """A run that a framework keeps itself: it ended as its last turn did, and its result is the state that it left, as
+    `show` prints it."""
+    turn = timeline.turns[-1] if timeline.turns else None
+    error = None
+    if turn is not None and turn.end is not None and turn.end.what == Status.ERROR:
+        body = timeline.reader.body(timeline.stream.id, turn.end_seq)
+        form: dict[str, Any] = body if isinstance(body, dict) else {}
+        failed = [task.node for task in checkpointed.pending(timeline) if task.error]
+        # The framework's own code lies between: what tells one failure from another is the node that it came from.
+        name = f"{form.get('module') or 'builtins'}.{form.get('name') or 'Exception'}"
+        error = Raised(name, calls.exception(body).partition(": ")[2], failed[-1] if failed else "")
+    last = [step for step in timeline.steps if step.kind != END and "/" not in step.lane]
+    diverged = error is not None and error.type == f"{Divergence.__module__}.{Divergence.__name__}"
+    return View(
+        address=str(Address(path, branch)),
+        store=store,
+        state=DIVERGED if diverged else timeline.state.value,
+        exit=None,
+        error=error,
+        result=checkpointed.state(timeline, last[-1]).channels if last else None,
     )
 
 

@@ -1,0 +1,50 @@
+"""How far a probe of a native run was the recorded run, though nothing was served to it.
+
+Past its cut a probe asks everything anew. As long as its states are the recorded ones all the same, what came was what
+had come before: a probe that keeps these answers would be the same experiment, and need not be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lockstep.log.checkpoints import States
+from lockstep.log.model import Event, Kind, Value
+from lockstep.log.store import RunReader
+
+type Alike = Callable[[Value, Value], bool]
+
+
+def upto(recorded: RunReader, probe: RunReader, step: int, alike: Alike | None = None) -> int:
+    """The last step of the recorded run, `step` or a later one, up to which the probe's states are the recorded ones.
+
+    step   the last one that the probe has from the record
+    alike  whether two states say the same, where they are not equal; None: only equal ones do
+    """
+    mine, theirs = _steps(recorded), _steps(probe)
+    waiting: dict[str, list[Event]] = {}
+    for event in theirs[_own(probe) :]:
+        waiting.setdefault(event.lane, []).append(event)
+    states = States(recorded), States(probe)
+    for number, event in enumerate(mine[step + 1 :], step + 1):
+        own = waiting.get(event.lane)
+        if not own or not _same(event, own.pop(0), states, alike):
+            return number - 1
+    return len(mine) - 1
+
+
+def _same(one: Event, other: Event, states: tuple[States, States], alike: Alike | None) -> bool:
+    if (one.what, one.name) != (other.what, other.name):
+        return False
+    if one.key == other.key:
+        return True
+    return alike is not None and alike({**states[0].at(one.pos)}, {**states[1].at(other.pos)})
+
+
+def _steps(reader: RunReader) -> Sequence[Event]:
+    return [event for _, event in reader.heads(reader.main) if event.kind is Kind.STEP]
+
+
+def _own(reader: RunReader) -> int:
+    """How many of a branch's steps it shares with the one that it left."""
+    return next((branch.before for branch in reader.branches if branch.name == reader.branch), 0)
