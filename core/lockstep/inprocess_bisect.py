@@ -6,7 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lockstep import inprocess_native as natives
+from lockstep.adapter.native import ForkOptions
 from lockstep.debugger import bisect as bisects
+from lockstep.debugger import fork as forks
 from lockstep.debugger import predicate, probes
 from lockstep.debugger.bisect import Inquiry
 from lockstep.debugger.cuts import Cut
@@ -17,6 +20,7 @@ from lockstep.errors import Refused
 from lockstep.inprocess import Run, Store, afork, fork
 from lockstep.log.store import Store as OpenStore
 from lockstep.log.store import locate, open_store
+from lockstep.session import policy as policies
 from lockstep.session import rules
 from lockstep.session.policy import Policy, Tail
 
@@ -30,7 +34,8 @@ def bisect(
     """Finds the recorded answer that makes a run bad: kept, the run is bad, and left out, it is not.
 
     run     the bad run, or a branch of one
-    target  a callable without arguments that does the whole run anew each time it is called
+    target  a callable without arguments that does the whole run anew each time it is called; of a run that a framework
+            keeps itself what its adapter says, as a compiled graph
     bad     asked about a `View` of the recording and of each probe: True is bad, False good, None cannot say. Without
             it, bad is what raises the recorded exception again
     good    a run that went right: its answers are swapped in, and the verdict names the one that matters
@@ -42,12 +47,16 @@ def bisect(
     coroutine function under a running loop: use `abisect`) and LS406 where nobody can say whether the run is bad.
     """
     path = str(locate(store))
-    with open_store(path) as opened:
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again)
+    with open_store(path) as opened, natives.looked_up(path, run, target) as found:
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found)
         if isinstance(inquiry, Verdict):
             return inquiry
 
         def probe(cut: Cut, branch: str) -> Made:
+            if found is not None:
+                with natives.looked_up(path, f"{inquiry.run}:{cut.at}", found.target) as place:
+                    assert place is not None
+                    return natives.made(place.fork(_options(inquiry.run, cut, live, tail, branch)))
             try:
                 done = fork(
                     f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
@@ -65,12 +74,16 @@ async def abisect(
 ) -> Verdict:  # fmt: skip
     """As `bisect`, under a running event loop: awaits what `target` returns."""
     path = str(locate(store))
-    with open_store(path) as opened:
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again)
+    with open_store(path) as opened, natives.looked_up(path, run, target) as found:
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found)
         if isinstance(inquiry, Verdict):
             return inquiry
 
         async def probe(cut: Cut, branch: str) -> Made:
+            if found is not None:
+                with natives.looked_up(path, f"{inquiry.run}:{cut.at}", found.target) as place:
+                    assert place is not None
+                    return natives.made(await place.afork(_options(inquiry.run, cut, live, tail, branch)))
             try:
                 done = await afork(
                     f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
@@ -91,14 +104,20 @@ def _begin(
     live: Sequence[str],
     tail: Tail,
     again: bool,
+    found: natives.Found | None = None,
 ) -> Inquiry | Verdict:
     asked = predicate.asked(bad) if bad is not None else None
-    ran = probes.function(target)
+    ran = probes.function(target) if found is None else natives.identity(found.target)
     return bisects.begin(
         opened, run, bisects.default if asked is None else lambda recorded: asked,
         Policy(tuple(live), tail, rules.here().effects), ran if ran is not None else os.urandom(8), good=good or "",
-        again=again,
+        again=again, alike=found.native.alike if found is not None else None,
     )  # fmt: skip
+
+
+def _options(run: str, cut: Cut, live: Sequence[str], tail: Tail, branch: str) -> ForkOptions:
+    policy = policies.given(live, tail, rules.here().effects)
+    return natives.probe_options(forks.given(cut.edits, run), cut, policy, branch)
 
 
 def _made(done: Run) -> Made:

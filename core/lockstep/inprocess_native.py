@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,12 +13,16 @@ import msgspec
 from lockstep.adapter import registry
 from lockstep.adapter.contract import Adapter
 from lockstep.adapter.native import DEPTHS, Continued, Depth, ForkOptions, Native, Played, ReplayOptions
+from lockstep.debugger.cuts import Cut
+from lockstep.debugger.edits import Edit
+from lockstep.debugger.probes import Made
 from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log.address import Address
 from lockstep.log.model import Value
 from lockstep.log.store import Store, open_store
 from lockstep.log.timeline import Place, resolve
 from lockstep.session import current
+from lockstep.session.policy import Policy
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -100,6 +106,30 @@ def fitting(adapter: Adapter, address: str, target: Any) -> Any:
             f"not a {type(target).__name__}",
         )
     return target
+
+
+def probe_options(edits: tuple[Edit, ...], cut: Cut, policy: Policy, branch: str) -> ForkOptions:
+    """How a probe of bisect forks at its cut."""
+    return ForkOptions(edits=edits, policy=policy, branch=branch, within=cut.within)
+
+
+def made(done: Continued) -> Made:
+    """The probe that a fork was."""
+    report = done.report
+    difference = report.difference
+    told = "" if difference is None else f"{difference.code} {difference.reason}"
+    return Made(report.branch, report.live, report.refused, told, report.seconds)
+
+
+def identity(target: Any) -> bytes:
+    """Tells a target from every other one, in this process: two bisects of the same object are of the same program."""
+    try:
+        return _identities.setdefault(target, os.urandom(8))
+    except TypeError:
+        return os.urandom(8)
+
+
+_identities: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
 
 
 def options(

@@ -61,6 +61,12 @@ def _attach(module: ModuleType) -> None:
         insession.attach()
 
 
+def _alike(one: Value, other: Value) -> bool:
+    from lockstep_langgraph import compare
+
+    return compare.values(one, other) is None
+
+
 adapter = Adapter(
     name="langgraph",
     title="LangGraph",
@@ -76,5 +82,5 @@ adapter = Adapter(
         what="compiled graph, or module:graph", inputs="recorded, per turn", accepts=_is_graph, program=_program
     ),
     subject="lockstep_langgraph.subject:subject",
-    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork),
+    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, alike=_alike),
 )

@@ -202,7 +202,7 @@ class Session:
         )  # fmt: skip
         kept = {wrote.event.pos for wrote in plan.kept}
         line = LineBook(book, journal.branch, address.branch, kept, calls)
-        core = Core(LineShelf(self.thread, line), self.codec)
+        core = _Core(LineShelf(self.thread, line), self.codec)
         graph = self.target.copy(update={"checkpointer": LockstepCheckpointer.over(core)})
         try:
             results, error = yield from self._turns(graph, core)
@@ -299,6 +299,14 @@ class Session:
             upto=cut, shared=max(record.last_step(cut), 0), first=first,
             answer=answer if report.state == RunState.REFUSED else None,
         )  # fmt: skip
+
+
+class _Core(Core):
+    """The state of a fork's saver. What goes wrong in it stops the fork: a call that nobody decided must not run."""
+
+    def fault(self, where: str, error: BaseException) -> None:
+        self.faults.append(f"{where}: {error}")
+        raise error
 
 
 def _numbers(timeline: Timeline, cut: int, address: str) -> tuple[str, tuple[str, str] | None]:

@@ -78,6 +78,12 @@ class LineBook:
     def busy(self, branch: str) -> bool:
         return self._inner.busy(self._names[branch])
 
+    def reserve(self, branch: str) -> bool:
+        return self._inner.reserve(self._names[branch])
+
+    def give_up(self, branch: str) -> None:
+        self._inner.give_up(self._names[branch])
+
     def journal(self, branch: str) -> Any:
         journal = self._inner.journal(self._names[branch])
         if journal is None or self._calls is None:

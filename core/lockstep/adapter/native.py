@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
+from lockstep.log.model import Value
 from lockstep.session.policy import Policy
 from lockstep.session.report import Report
 
@@ -115,9 +116,12 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     fork     `fork(store, place, target, options)`: at a step or effect. Returns also when a call was refused; raises
              AddressError, EditError and TargetError where it cannot begin
     areplay, afork  the same under a running loop
+    alike    whether two states, as inert data by channel, say the same where they are not equal: what the framework
+             draws anew each time does not count. None: only equal ones do
     """
 
     replay: Callable[[RunReader, Any, ReplayOptions], Played]
     areplay: Callable[[RunReader, Any, ReplayOptions], Awaitable[Played]]
     fork: Callable[[Store, Place, Any, ForkOptions], Continued]
     afork: Callable[[Store, Place, Any, ForkOptions], Awaitable[Continued]]
+    alike: Callable[[Value, Value], bool] | None = None

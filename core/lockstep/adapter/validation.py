@@ -101,6 +101,8 @@ def _native(native: Any) -> Iterator[str]:
         return
     for field, arguments in (("replay", 3), ("areplay", 3), ("fork", 4), ("afork", 4)):
         yield from _function(f"native.{field}", getattr(native, field), arguments)
+    if native.alike is not None:
+        yield from _function("native.alike", native.alike, 2)
 
 
 def _texts(owner: Any, *fields: str, within: str = "") -> Iterator[str]:

@@ -6,13 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from lockstep.cli import failures, terminal
+from lockstep.cli import failures, replaying, terminal
 from lockstep.debugger import bisect as bisects
 from lockstep.debugger import forked_probes, predicate, probes, render_bisect, render_preview
 from lockstep.debugger.bisect import Inquiry, Wanted
 from lockstep.debugger.cuts import Cut
-from lockstep.debugger.fork import given
 from lockstep.debugger.probes import Made
+from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import CULPRIT, Probe, Verdict
 from lockstep.launch.nursery import Nursery
 from lockstep.log.store import Store
@@ -29,8 +29,11 @@ def bisect(
     """Finds the answer that makes the run bad and says so. Returns the exit status."""
     reader = place.timeline.reader
     policy = Policy(tuple(live), next(one for one in TAILS if one == tail), rules.here().effects)
+    alike = _alike(store.path, run, target)
     ran = probes.program([target], os.getcwd()) if target else forked_probes.ran(reader, run, command)
-    found = bisects.begin(store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again)
+    found = bisects.begin(
+        store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again, alike=alike
+    )  # fmt: skip
     if isinstance(found, Inquiry):
         runner = (
             _called(store.path, found.run, target, live, policy.tail)
@@ -57,17 +60,23 @@ def bisect(
     return failures.OK if found.verdict == CULPRIT else failures.NO
 
 
+def _alike(store: str, run: str, target: str) -> Alike | None:
+    """Of a run that a framework keeps itself, what its adapter says of two states. Raises TargetError."""
+    from lockstep import inprocess_native as natives
+
+    if not target:
+        replaying.needs_target(store, run)
+        return None
+    with natives.looked_up(store, run, target) as found:
+        return found.native.alike if found is not None else None
+
+
 def _called(store: str, run: str, target: str, live: Sequence[str], tail: Tail) -> bisects.Runner:
     """Makes probes by calling a target in this process."""
     from lockstep.cli import targets
 
     def probe(cut: Cut, branch: str) -> Made:
-        done = targets.fork(
-            store, f"{run}:{cut.at}", target, edits=given(cut.edits), live=live, tail=tail, branch=branch, as_json=True
-        )
-        difference = done.difference
-        told = "" if difference is None else f"{difference.code} {difference.reason}"
-        return Made(done.branch, done.live, done.refused, told, done.seconds)
+        return targets.probe(store, run, cut, target, live=live, tail=tail, branch=branch)
 
     return probe
 

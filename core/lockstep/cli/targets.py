@@ -12,8 +12,10 @@ from typing import Any
 from lockstep import inprocess_native as natives
 from lockstep.adapter.native import ForkOptions
 from lockstep.debugger import fork as forks
+from lockstep.debugger.cuts import Cut
 from lockstep.debugger.edits import Edit
 from lockstep.debugger.fork import Forked
+from lockstep.debugger.probes import Made
 from lockstep.debugger.replay import Replayed
 from lockstep.inprocess import ended, program
 from lockstep.launch import offspring
@@ -65,6 +67,19 @@ def fork(
     run, plan = forks.planned(store, address, edits, policy, branch)
     report, exit = _run(start_fork(store, run, plan), called, as_json)
     return forks.judge(store, run, plan, exit, report, (), report.coverage)
+
+
+def probe(store: str, run: str, cut: Cut, target: str, *, live: Sequence[str], tail: Tail, branch: str) -> Made:
+    """One probe of a bisect."""
+    edits = forks.given(cut.edits, run)
+    address = f"{run}:{cut.at}"
+    with natives.looked_up(store, address, target) as found, _stdout_to_stderr(found is not None):
+        if found is not None:
+            policy = policies.given(live, tail, rules.here().effects)
+            return natives.made(found.fork(natives.probe_options(edits, cut, policy, branch)))
+    done = fork(store, address, target, edits=edits, live=live, tail=tail, branch=branch, as_json=True)
+    told = "" if done.difference is None else f"{done.difference.code} {done.difference.reason}"
+    return Made(done.branch, done.live, done.refused, told, done.seconds)
 
 
 def _run(session: Session, target: Callable[[], Any], as_json: bool) -> tuple[Report, int]:
