@@ -13,6 +13,7 @@ import msgspec
 from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
 from lockstep.log.address import quote, unquote
+from lockstep.log.checkpoints import CHANNELS
 from lockstep.log.model import Event, Kind, Value
 from lockstep.log.store import Store, open_store
 from lockstep.session.native import Journal
@@ -22,7 +23,7 @@ PREFIX = "langgraph/"
 _AWAY = "rewriting-"  # what a thread is called while it is written anew
 _LONGEST = 150  # characters of an id, quoted: a run's name may have 200
 _SHORTENED = "%-"  # what a quoted id has nowhere
-_TOLD = ("metadata", "values", "lists", "more")  # of a checkpoint's record: where the program's own words stand
+_TOLD = ("metadata", CHANNELS, "more")  # of a checkpoint's record: where the program's own words stand
 _NATIVE = frozenset({Kind.STEP, Kind.WRITES})
 
 
