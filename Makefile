@@ -53,6 +53,7 @@ docs:
 bench:
 	@.ci/environment main peer
 	.venv/bin/python bench/compare.py --write $(ARGS)
+	.venv/bin/python bench/savers.py --write $(ARGS)
 
 stress:
 	@.ci/environment main
