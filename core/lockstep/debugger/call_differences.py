@@ -118,11 +118,13 @@ def _request(ledger: Ledger, draft: _Draft, known: _Known) -> None:
         names = f"{one.kind} {one.name}", f"{other.kind} {other.name}"
         found.append(Found(Change("name", *around(*names)), *names))
     left_out = False
+    # A framework gives what it keeps (messages, say) ids of its own.
+    where = Where((one.lane, other.lane), made=one.kind == STEP and ledger.a.is_native)
     for a, b, path in _fields(
         contents.request(one, asked_a, exact=ledger.exact), contents.request(other, asked_b, exact=ledger.exact),
         model=exchanges and one.kind == other.kind == "model",
     ):  # fmt: skip
-        more, left = ledger.compare(_addresses(ledger, draft), a, b, Where((one.lane, other.lane)), path)
+        more, left = ledger.compare(_addresses(ledger, draft), a, b, where, path)
         found += more
         left_out = left_out or left
     if not found and not left_out and one.key != other.key:

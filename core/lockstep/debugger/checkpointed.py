@@ -12,16 +12,12 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger import calls, outcomes
+from lockstep.debugger.channels import ERROR, INTERRUPT, RESUME, START, is_users
 from lockstep.log import checkpoints, native
 from lockstep.log.checkpoints import Change
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.timeline import END, Step, Timeline
 
-# Channels that a graph keeps for itself: what is shown of a state are those that the user declared.
-_OWN = ("__", "branch:", "lg_branch:")
-
-START = "__start__"
-INTERRUPT, ERROR, RESUME = "__interrupt__", "__error__", "__resume__"
 LEFT = "left"
 
 
@@ -80,11 +76,6 @@ class State(msgspec.Struct, frozen=True):
     tasks: tuple[Task, ...]
     turn: int
     given: Any = None
-
-
-def is_users(channel: str) -> bool:
-    """Whether a channel is one that the user declared."""
-    return not channel.startswith(_OWN)
 
 
 def turns(timeline: Timeline) -> tuple[TurnRow, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockstep.debugger import branches, calls, checkpointed, inert, listing, render_log, words
+from lockstep.debugger.channels import START
 from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
 from lockstep.debugger.dialects import langchain
 from lockstep.debugger.lines import Line, Piece, cut, safe
@@ -73,7 +74,7 @@ def _told(name: str, grown: bool, value: Any) -> str:
         return more + inert.message(langchain.message(last))
     if grown:
         return f"{name} + {', '.join(inert.line(item) for item in items)}"
-    return inert.line(value) if name == checkpointed.START else f"{name} = {inert.line(value)}"
+    return inert.line(value) if name == START else f"{name} = {inert.line(value)}"
 
 
 def _call_row(timeline: Timeline, effect: Effect, mark: str) -> list[Piece]:

@@ -13,12 +13,13 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import ending
+from lockstep.debugger import channels, ending
 from lockstep.errors import AddressError, Code
 from lockstep.log import address as addresses
+from lockstep.log import checkpoints
 from lockstep.log.model import Event, Kind, Status, StreamInfo, Value
 from lockstep.log.store import RunReader, Store
-from lockstep.log.timeline import ROOT, STEP, Effect, Place, Step, Timeline, find, resolve
+from lockstep.log.timeline import END, ROOT, STEP, Effect, Place, Step, Timeline, find, resolve
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
@@ -90,6 +91,7 @@ class Side:
         self.address = str(msgspec.structs.replace(place.address, step=None, effect=None, child=()))
         self.lanes: dict[str, Lane] = {}
         self._words: dict[str, str] = {}
+        self._states: checkpoints.States | None = None
         # A threadless address means all of the run's processes, but not what its supervisor wrote.
         thread = find(store, place.address)[1]
         infos = (
@@ -108,11 +110,17 @@ class Side:
     def body(self, stream: int, seq: int) -> Any:
         return self.reader.body(self.streams[stream].info.id, seq)
 
+    def _state(self, call: Call) -> Value:
+        """The state at a checkpoint of a native run: those channels that its user declared."""
+        if self._states is None:
+            self._states = checkpoints.States(self.reader)
+        return {name: value for name, value in self._states.at(call.seq + 1).items() if channels.is_users(name)}
+
     def asked(self, call: Call) -> tuple[Value, str]:
         """What was asked, and where in the program."""
         body = self.body(call.stream, call.seq)
         if call.kind == STEP:
-            return {"state": body}, ""
+            return {"state": self._state(call) if self.streams[call.stream].timeline.is_native else body}, ""
         if not isinstance(body, dict):
             return None, ""
         return body.get("request"), str(body.get("site") or "")
@@ -140,9 +148,18 @@ class Side:
 
     def finish(self, stream: int) -> dict[str, Any]:
         """What the process said at its end; empty where it was cut."""
+        if self.streams[stream].timeline.is_native:
+            return {"end": self._rest(self.streams[stream])}
         seq = self.streams[stream].finish
         body = self.body(stream, seq) if seq >= 0 else None
         return body if isinstance(body, dict) else {}
+
+    def _rest(self, stream: Stream) -> dict[str, Value]:
+        """How the last turn of a native run ended."""
+        turns = stream.timeline.turns
+        end = turns[-1].end if turns else None
+        failed = end is not None and end.what == Status.ERROR
+        return {"error": self.reader.body(stream.info.id, turns[-1].end_seq)} if failed else {}
 
     def start(self, stream: int) -> dict[str, Any]:
         seq = self.streams[stream].start
@@ -180,9 +197,15 @@ class Side:
         return f"{found.address}:{found.steps}"
 
     @property
+    def is_native(self) -> bool:
+        """Whether a framework keeps the run."""
+        return self.place.timeline.is_native
+
+    @property
     def numbered(self) -> int:
         """Steps between the input and the end, over all processes."""
-        return sum(max(0, stream.steps - 1) for stream in self.streams)
+        return sum(max(0, stream.steps - 1) if not stream.timeline.is_native else len(stream.closed)
+                   for stream in self.streams)  # fmt: skip
 
     # Reading.
 
@@ -220,7 +243,7 @@ class Side:
         for step in stream.timeline.walk(seen):
             stream.steps = step.number
             pos = sys.maxsize
-            if step.kind == STEP:
+            if step.kind == STEP or (stream.timeline.is_native and step.kind != END):
                 event = named.pop(step.seq)
                 pos = event.pos
                 self._add(
