@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -41,6 +41,7 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
     """Keeps threads in a Lockstep store.
 
     store        path of the store; without one as everywhere: LOCKSTEP_STORE, or `.lockstep/store.db` found upward
+    wrap         another saver, which keeps the threads: what happens in them is recorded beside it
     serde        a serializer of LangGraph's to use for all values instead of Lockstep's own readable form
     types        classes that values may have beside those that the graphs' schemas declare; objects of all others
                  come back as inert data
@@ -48,10 +49,18 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
     paranoid     compare every message of every list in each put, and not only those that nodes usually change in place
     """
 
+    def __new__(cls, *args: Any, wrap: BaseCheckpointSaver[Any] | None = None, **options: Any) -> Self:
+        if wrap is None or cls is not LockstepCheckpointer:
+            return super().__new__(cls)
+        from lockstep_langgraph.beside import Beside
+
+        return cast("Self", super().__new__(Beside))
+
     def __init__(
         self,
         store: Any = None,
         *,
+        wrap: BaseCheckpointSaver[Any] | None = None,
         serde: Any = None,
         types: Collection[Any] = (),
         on_conflict: Literal["warn", "raise"] = "warn",

@@ -80,7 +80,7 @@ def _said(value: Value) -> Value:
     return {
         name: _said(item)
         for name, item in value.items()
-        if not (item is None or item is False or item in ([], {}) or (name, item) == ("status", "success"))
+        if name != "$set" and not (item is None or item is False or item in ([], {}, "success"))
     }
 
 

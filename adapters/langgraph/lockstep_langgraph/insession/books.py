@@ -28,7 +28,7 @@ def told(value: Value) -> Value:
     if value.get("$") == "message":
         return {
             name: told(item) for name, item in value.items()
-            if name != "$set" and item is not None and item is not False and item not in ([], {})
+            if name != "$set" and not (item is None or item is False or item in ([], {}, "success"))
         }  # fmt: skip
     return {name: told(item) for name, item in value.items()}
 

@@ -172,6 +172,7 @@ class Session:
 
     def of(self, saver: Any) -> Kept:
         """What is known of a saver's threads."""
+        saver = getattr(saver, "wrapped", saver)
         key = _identity(saver)
         found = self._kept.get(key)
         if found is None:

@@ -45,7 +45,9 @@ def adopt(kind: type) -> None:
 
     with _lock:
         for cls in kind.__mro__:
-            if cls is not BaseCheckpointSaver and issubclass(cls, BaseCheckpointSaver) and cls not in _wrapped:
+            if cls is BaseCheckpointSaver or cls in _wrapped or getattr(cls, "asks_for_itself", False):
+                continue
+            if issubclass(cls, BaseCheckpointSaver):
                 _wrapped.add(cls)
                 _wrap(cls)
 
