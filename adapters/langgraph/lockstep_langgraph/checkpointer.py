@@ -258,7 +258,6 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         )
         checkpoint["channel_versions"] = dict(entry.versions)
         checkpoint["versions_seen"] = {node: dict(versions) for node, versions in entry.seen.items()}
-        checkpoint["pending_sends"] = []
         checkpoint["updated_channels"] = list(entry.updated) if entry.updated is not None else None
         for name, item in entry.more.items():
             if item is None:

@@ -179,15 +179,12 @@ def entry_of(ns: str, body: dict[str, Any], parent: Entry | None) -> Entry:
 
 
 def more_of(checkpoint: dict[str, Any], codec: Any) -> dict[str, Item | None]:
-    """What of a checkpoint has no place of its own. An empty `pending_sends` is what all of them have."""
+    """What of a checkpoint has no place of its own; None for what all others have and this one has not."""
     more: dict[str, Item | None] = {
-        name: Item(codec.dump(each, name))
-        for name, each in checkpoint.items()
-        if name not in _KNOWN and not (name == "pending_sends" and each == [])
+        name: Item(codec.dump(each, name)) for name, each in checkpoint.items() if name not in _KNOWN
     }
-    for name in ("pending_sends", "updated_channels"):
-        if name not in checkpoint:
-            more[name] = None
+    if "updated_channels" not in checkpoint:
+        more["updated_channels"] = None
     return more
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -342,6 +343,12 @@ def test_the_same_state_comes_from_both_halves_in_threads_and_loops(saver: Saver
 
 def test_parallel_tasks_leave_their_writes_under_one_checkpoint(saver: Saver, opened: Opened) -> None:
     def fails(state: Any) -> Any:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            found = saver.get_tuple(thread())
+            if found is not None and len(found.pending_writes or ()) == 4:
+                break
+            time.sleep(0.002)
         raise ValueError("no luck")
 
     with pytest.raises(ValueError, match="no luck"):
