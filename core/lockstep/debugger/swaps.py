@@ -114,7 +114,8 @@ def _of(step: Step, number: int | None) -> tuple[Step, Effect] | None:
 
 def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
     """Cut number i keeps the first i of the bad run's answers and gives the good run's for the others."""
-    last = str(max(0, len(timeline.steps) - 2))  # the step before the end: served past the edits while keys match
+    # The last one before the end: served past the edits while keys match.
+    last = str(max((step.number for step in timeline.steps if step.kind != END), default=0))
     return [
         Cut(
             last,
@@ -134,7 +135,10 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
         return found
     step = timeline.step(found.step)
     effect = next((one for one in step.effects if found.effect == f"{step.number}.{one.number}"), None)
-    name = f"{effect.kind} {calls.name(timeline, effect)}" if effect is not None else f"{step.kind} {step.name}".strip()
+    if effect is not None:
+        name = f"{effect.kind} {calls.name(timeline, effect)}"
+    else:
+        name = f"task {found.task}" if found.task else f"{step.kind} {step.name}".strip()
     swap = next((swap for swap in swaps if swap.at == found.effect), None)
     if swap is not None:
         usual = {change.path for one in swaps if one.at != swap.at and one.name == swap.name for change in one.changes}

@@ -1,0 +1,14 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+_HERE = Path(__file__).parents[1]
+sys.path[:0] = [str(_HERE / "fork"), str(_HERE / "calls")]
+
+from threads_to_fork import Bench  # noqa: E402 - it is in there
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
