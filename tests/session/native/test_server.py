@@ -304,3 +304,45 @@ def test_an_answer_does_not_wait_for_ever_for_a_call_that_is_not_made(run: Any) 
     assert served(calls, "q") == [("two", Status.OK)]
     calls.finish()
     assert calls.latched.difference.code is Code.MISSING
+
+
+def test_what_a_task_was_given_before_it_was_cancelled_it_still_gets_and_is_cancelled_then(run: Any) -> None:
+    begin(run.journal, "q").end(Status.OK, "one")
+    begin(run.journal, "r").end(Status.CANCELLED, None)
+    calls = run.server().stretch(0, 1 << 40)
+    got: list[Any] = []
+
+    async def task() -> None:
+        got.append((await begin(calls, "q").atake()).value)
+        await begin(calls, "r").atake()
+        got.append("never")
+
+    async def program() -> None:
+        running = asyncio.create_task(task())
+        await asyncio.sleep(0)
+        running.cancel("enough")
+        try:
+            await running
+        except asyncio.CancelledError as error:
+            got.append(str(error))
+
+    asyncio.run(program())
+    calls.finish()
+    assert got == ["one", "enough"] and not calls.latched.stopped
+
+
+def test_a_timeout_still_ends_what_it_ended(run: Any) -> None:
+    begin(run.journal, "q").end(Status.CANCELLED, None)
+    calls = run.server().stretch(0, 1 << 40)
+
+    async def program() -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await begin(calls, "q").atake()
+        except TimeoutError:
+            return "timed out"
+        return "answered"
+
+    assert asyncio.run(program()) == "timed out"
+    calls.finish()
+    assert not calls.latched.stopped

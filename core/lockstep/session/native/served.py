@@ -44,21 +44,23 @@ class NativeCall(ServedCall):
         return self._given(found)
 
     async def atake(self) -> Piece:
-        """As `take`, for tasks: suspends at least once, as every real call does. CancelledError where the program
-        cancels it, as it may have done when it was recorded."""
+        """As `take`, for tasks: suspends at least once, as every real call does. A cancellation reaches the task where
+        it did when it was recorded: what it was given before that, it still gets."""
         from asyncio import CancelledError, sleep
 
+        found = self._next()
         try:
             if not self._resumed:
                 self._resumed = True
                 await sleep(0)
-            found = self._next()
             for pause in self._waits(found):
                 await sleep(pause)
-        except CancelledError:
-            self._finish(Status.CANCELLED, None)
-            self.session.over(self.recorded)
-            raise
+        except CancelledError as error:
+            if found is None or found[1].what == Status.CANCELLED:
+                self._finish(Status.CANCELLED, None)
+                self.session.over(self.recorded)
+                raise
+            _cancel_later(error)
         return self._given(found)
 
     def end(self, status: str, value: Any = None) -> None:
@@ -83,18 +85,29 @@ class NativeCall(ServedCall):
                     code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
                 session.differs(code, reason, call=self)
             session.latched.raise_it()
-        pos = found[1].pos
-        if session.holds_up(pos):
-            yield from _while(session, lambda: session.holds_up(pos), session.patience)
+        assert self.recorded is not None
+        begin, event = self.recorded.begin, found[1]
+        if session.holds_up(begin, event):
+            yield from _while(session, lambda: session.holds_up(begin, event), session.patience)
             if session.latched.stopped:
                 session.latched.raise_it()
-            session.give_up(pos)
+            session.give_up(event.pos)
 
     def _given(self, found: _Found) -> Piece:
         assert found is not None  # `_waits` raised otherwise
         piece = self._hand(found[0], found[1])
-        self.session.handed_out(found[1].pos, self.recorded if piece.status is not None else None)
+        self.session.handed_out(found[1], self.recorded if piece.status is not None else None)
         return piece
+
+
+def _cancel_later(error: BaseException) -> None:
+    """The running task is cancelled where it suspends next, and not here."""
+    from asyncio import current_task
+
+    task = current_task()
+    if task is not None:
+        task.uncancel()
+        task.cancel(*error.args)
 
 
 def _while(session: Serving, waits: Any, seconds: float) -> Iterator[float]:

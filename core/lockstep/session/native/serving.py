@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from lockstep.errors import Code
 from lockstep.log import untapped
-from lockstep.log.model import Status, Value
+from lockstep.log.model import Event, Status, Value
 from lockstep.session import engine, findings, sites
 from lockstep.session.call import Call
 from lockstep.session.handed import Handed, served
@@ -28,6 +28,10 @@ from lockstep.session.served import as_recorded
 from lockstep.session.tape import LaneTape, Recorded, Tape
 
 _ALIKE = 50  # recorded calls of a lane over which one is laid to find it by other values of its secrets
+
+# Two answers that came so far apart, in ns, find the program through with the first when the second comes; so it gets
+# as long for that here, in seconds.
+_APART, _REACTS = 1_000_000, 0.001
 
 
 class Unasked:
@@ -113,6 +117,7 @@ class Serving:
         self._due = sum(effect.ended for lane in tape.lanes.values() for effect in lane.effects)
         self._over: set[int] = set()
         self._order = Order(tape) if ordered else None
+        self._last: tuple[Event | None, float] = (None, 0.0)  # what was handed out last, and when
 
     def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
         """See `Calls`."""
@@ -209,10 +214,22 @@ class Serving:
 
     # The order.
 
-    def holds_up(self, pos: int) -> bool:
-        """Whether something is still to happen before what the record has at a position."""
+    def holds_up(self, begin: Event, event: Event) -> bool:
+        """Whether something is still to happen before this piece of a call, or the program may still be busy with what
+        another call gave it, which had come well before while this one was under way."""
         with self._lock:
-            return self._order is not None and not self._order.has_come_to(pos)
+            if self._order is None:
+                return False
+            if not self._order.has_come_to(event.pos):
+                return True
+            last, when = self._last
+            return (
+                last is not None
+                and last.of != event.of
+                and last.pos > begin.pos
+                and event.at - last.at >= _APART
+                and untapped.monotonic() - when < _REACTS
+            )
 
     def give_up(self, pos: int) -> None:
         """What is still to happen before a position does not come: nobody waits for it any more."""
@@ -220,12 +237,13 @@ class Serving:
             if self._order is not None:
                 self._order.come_up_to(pos)
 
-    def handed_out(self, pos: int, over: Recorded | None) -> None:
-        """A strand has got the piece at a position; with it all of the call `over`."""
+    def handed_out(self, event: Event, over: Recorded | None) -> None:
+        """A strand has got this piece; with it all of the call `over`."""
         with self._lock:
             self.progress += 1
+            self._last = event, untapped.monotonic()
             if self._order is not None:
-                self._order.come(pos)
+                self._order.come(event.pos)
             if over is not None and over.ended:
                 self._over.add(over.begin.pos)
 
