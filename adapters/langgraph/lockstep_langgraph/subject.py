@@ -34,6 +34,19 @@ class LangGraph:
         "lockstep_langgraph.answers:asked",
         "lockstep_langgraph.asked:request",
     )
+    core_hooks: tuple[str, ...] = (
+        "lockstep.session.secrets:Secrets.asked",
+        "lockstep.session.secrets:Secrets.hide",
+        "lockstep.session.handed:Handed.end",
+        "lockstep.session.native.journal:Journal.step",
+        "lockstep.log.sqlite.shared:SharedStream.append",
+    )
+    # A checkpointer that says that it has kept a state has kept it, and without the secrets in it.
+    relied: tuple[str, ...] = (
+        "lockstep.session.secrets:Secrets.hide",
+        "lockstep.session.native.journal:Journal.step",
+        "lockstep.log.sqlite.shared:SharedStream.append",
+    )
 
     def run(self, work: Work) -> Done:
         from langgraph.checkpoint.memory import InMemorySaver
@@ -194,7 +207,8 @@ def _word(result: Any) -> str:
             result = next(state for mode, state in reversed(result) if mode == "values")
     if not result:
         return ""
-    return str(result["messages"][-1].text)
+    last = result["messages"][-1]
+    return str(last["content"] if isinstance(last, dict) else last.text)  # a probe's result is read from the record
 
 
 def _unused(work: Work) -> str:

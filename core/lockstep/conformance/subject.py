@@ -78,6 +78,9 @@ class Subject(Protocol):
     modes        ways to run an agent, at least one
     unsupported  capabilities that the framework cannot have, with the reason: reported, never passed over
     hooks        the adapter's own recording hooks, as `module:Class.function`: each is made to fail in turn
+    core_hooks   optional: those of the core's that it records by, where they are not a session's
+    relied       optional: the hooks that state goes through which the framework relies on: a fault there is told the
+                 agent, with its code
     """
 
     @property
