@@ -48,7 +48,7 @@ def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: 
             _write(line)
         for line in render_log.log_uncovered(live.recorded(timeline.reader)):
             _write(line)
-        rows = render_native if timeline.is_native else render_log
+        rows = render_native if timeline.is_native or timeline.native is not None else render_log
         terminal.table(
             render_log.LOG_COLUMNS, rows.log_rows(timeline, steps[hidden:]), flexible=render_log.LOG_FLEXIBLE
         )

@@ -13,10 +13,10 @@ import msgspec
 
 from lockstep.debugger import calls, outcomes
 from lockstep.debugger.channels import ERROR, INTERRUPT, RESUME, START, is_users
-from lockstep.log import checkpoints, native
+from lockstep.log import checkpoints, native, threads
 from lockstep.log.checkpoints import Change
 from lockstep.log.model import Event, Kind, Status, Value
-from lockstep.log.timeline import END, Step, Timeline
+from lockstep.log.timeline import CHECKPOINT, END, STEP, Step, Timeline
 
 LEFT = "left"
 
@@ -102,6 +102,35 @@ def turn_of(timeline: Timeline, step: Step) -> native.Turn | None:
     return next((turn for turn in timeline.turns if turn.first <= step.number <= turn.last), None)
 
 
+def is_checkpoint(timeline: Timeline, step: Step) -> bool:
+    """Whether a step is a framework's checkpoint, in a run of its own or in a session's, or the end behind these."""
+    if timeline.is_native:
+        return True
+    if step.kind not in (CHECKPOINT, STEP) or not threads.native(_event(timeline, step)):
+        return False
+    return timeline.reader.field(step.stream, step.seq, checkpoints.CHANNELS) is not None
+
+
+def source(timeline: Timeline, step: Step) -> str:
+    """What the framework calls the sort of a checkpoint."""
+    if timeline.is_native:
+        return _event(timeline, step).what
+    return str(timeline.reader.field(step.stream, step.seq, "source") or "")
+
+
+def namespace(timeline: Timeline, step: Step) -> str:
+    """Of what part of a thread a checkpoint is, as lanes have it; in a session's run with the thread."""
+    lane = step.lane if step.kind != STEP else threads.native(_event(timeline, step))
+    if timeline.is_native:
+        return lane.partition("/")[2]
+    return lane.removeprefix(timeline.native.lane).lstrip("/") if timeline.native is not None else lane
+
+
+def _event(timeline: Timeline, step: Step) -> Event:
+    """The event that closed a step."""
+    return next(iter(timeline.reader.heads(step.stream, step.seq, step.seq + 1)))[1]
+
+
 def asked(timeline: Timeline, turn: native.Turn) -> Value:
     """What a turn was given."""
     request = timeline.reader.field(timeline.stream.id, turn.seq, "request")
@@ -130,14 +159,15 @@ def state(timeline: Timeline, step: Step) -> State:
         # What is written on a subgraph's checkpoint is on the way to the graph's own next one.
         outer = [one.number for one in timeline.steps if one.kind != END and "/" not in one.lane]
         return State(outer[-1] if outer else -1, "", {}, (), tuple(pending(timeline)), number)
-    states = checkpoints.States(timeline.reader)
-    event = states.step(step.seq + 1)
-    parent = next((one.number for one in timeline.steps if one.seq == event.of - 1), -1) if event.of else -1
+    states = checkpoints.States(timeline.reader, step.stream)
+    event = _event(timeline, step)
+    above = states.seq(event.of) if event.of else -1
+    parent = next((one.number for one in timeline.steps if one.seq == above and above >= 0), -1)
     whole = states.at(event.pos)
     channels = {name: outcomes.to_json(value) for name, value in whole.items() if is_users(name)}
     changes = tuple(_change(one) for one in states.changes(event.pos) if is_users(one.name))
-    tasks = tuple(_tasks(timeline, event.of)) if event.of else ()
-    return State(parent, event.what, channels, changes, tasks, number, outcomes.to_json(whole.get(START)))
+    tasks = tuple(_tasks(timeline, event.of)) if event.of and timeline.is_native else ()
+    return State(parent, source(timeline, step), channels, changes, tasks, number, outcomes.to_json(whole.get(START)))
 
 
 def ran(timeline: Timeline, step: Step) -> tuple[native.Written, ...]:

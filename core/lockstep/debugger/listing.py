@@ -201,7 +201,7 @@ def show(place: Place) -> Shown:
         shown = _shown(str(address), calls.read(timeline, effect), nested)
         return msgspec.structs.replace(shown, answered=answered(timeline, effect))
     rows = tuple(effect_row(f"{address}", timeline, one) for one in step.effects)
-    if timeline.is_native:
+    if checkpointed.is_checkpoint(timeline, step):
         return _checkpoint(str(address), timeline, step, rows)
     reads = looked.of_step(str(address.path), timeline, step)
     closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)

@@ -11,7 +11,19 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import branches, calls, ending, listing, looked, outcomes, raised, render_forks, words
+from lockstep.debugger import (
+    branches,
+    calls,
+    checkpointed,
+    ending,
+    listing,
+    looked,
+    outcomes,
+    raised,
+    render_checkpoint,
+    render_forks,
+    words,
+)  # fmt: skip
 from lockstep.debugger.calls import Call
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.messages import Conversation, Message, ToolCall
@@ -123,6 +135,8 @@ def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
     if step.kind == END:
         last = [line for line in listing.printed(timeline).splitlines() if line.strip()]
         return ["", ("○ end", "dim"), f'"{safe(last[-1])}"' if last else "", "", "", ""]
+    if checkpointed.is_checkpoint(timeline, step):
+        return ["", *render_checkpoint.row(timeline, step)]
     return ["", "● step", safe(step.name), "", "", ""]
 
 

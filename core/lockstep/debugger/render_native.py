@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lockstep.debugger import branches, calls, checkpointed, inert, listing, render_log, words
-from lockstep.debugger.channels import START
+from lockstep.debugger import branches, calls, checkpointed, inert, listing, render_checkpoint, render_log, words
 from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
 from lockstep.debugger.dialects import langchain
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.listing import Checkpoint
 from lockstep.log import native
 from lockstep.log.model import Status
-from lockstep.log.timeline import CHECKPOINT, END, Effect, Step, Timeline
+from lockstep.log.timeline import CHECKPOINT, END, STEP, Effect, Step, Timeline
 
-_WIDE = 160  # columns for what a step or turn says
+_WIDE = render_checkpoint.WIDE
 _SHOWN = 12  # messages of a state that are shown, and channels
 _ENDED = {Status.ERROR.value: ("failed", "bad"), "": ("not ended", "warn"), checkpointed.LEFT: ("", "")}
 _MARKS = {"grown": "+", "added": "+", "removed": "-", "changed": "~"}
@@ -35,6 +34,8 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
         within = turn
         for effect in step.effects:
             rows.append(_call_row(timeline, effect, next(marks)))
+        if step.kind == END and not timeline.is_native:
+            continue
         if step.kind == END:
             rows += [_task_row(task) for task in reversed(list(checkpointed.pending(timeline)))]
         else:
@@ -57,24 +58,7 @@ def _turn_row(timeline: Timeline, turn: native.Turn, row: TurnRow) -> list[Piece
 
 
 def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
-    record = timeline.reader.field(step.stream, step.seq, "hidden")
-    told = [] if record is True else checkpointed.said(timeline, step)
-    mark: Piece = f"● {safe(step.name)}" if step.kind == CHECKPOINT else (f"○ {safe(step.kind)}", "dim")
-    lane = "" if "/" not in step.lane else step.lane.partition("/")[2]
-    summary = cut(" · ".join(_told(*one) for one in told), _WIDE)
-    return [str(step.number), "", mark, safe(summary), (safe(lane), "dim"), "", "", ""]
-
-
-def _told(name: str, grown: bool, value: Any) -> str:
-    """What a channel got, in words."""
-    items = value if grown and isinstance(value, list) else [value]
-    if items and (all(map(langchain.is_message, items)) or inert.are_messages(value)):
-        last = items[-1] if langchain.is_message(items[-1]) else items[-1][-1]
-        more = f"(+{len(items)}) " if len(items) > 1 else ""
-        return more + inert.message(langchain.message(last))
-    if grown:
-        return f"{name} + {', '.join(inert.line(item) for item in items)}"
-    return inert.line(value) if name == START else f"{name} = {inert.line(value)}"
+    return [str(step.number), "", *render_checkpoint.row(timeline, step), ""]
 
 
 def _call_row(timeline: Timeline, effect: Effect, mark: str) -> list[Piece]:
@@ -115,10 +99,14 @@ def shown(found: Checkpoint, width: int) -> list[Line]:
     facts = [
         f"lane {safe(found.lane)}" if found.lane not in ("", "main") else "",
         f"turn {found.turn}" if found.turn else "",
-        safe(found.source) if found.source not in ("", native.LOOP, found.kind) else "",
     ]
-    named = found.name if found.name != found.kind else ""
-    title = found.name if found.kind == CHECKPOINT else f"{found.kind} {named}".rstrip()
+    sort = found.kind if found.kind not in (CHECKPOINT, STEP) else found.source
+    named = found.name if found.name != sort else ""
+    title = (
+        found.name
+        if found.kind in (CHECKPOINT, STEP) and found.source in ("", native.LOOP)
+        else f"{sort} {named}".rstrip()
+    )
     lines: list[Line] = [[
         (safe(found.address), "address"), "  ", (safe(title), "strong"), "  ",
         "  ".join(fact for fact in facts if fact),

@@ -30,6 +30,7 @@ import msgspec
 
 from lockstep.errors import Code, StoreError
 from lockstep.log.model import Event, Kind, Value
+from lockstep.log.steps import is_native
 from lockstep.log.store import RunReader
 
 CHANNELS, GONE, WHOLE = "channels", "gone", "whole"
@@ -120,23 +121,33 @@ def changed(before: Value, said: Value) -> Value:
 
 
 class States:
-    """The states at the checkpoints of a branch, read when they are asked for. For one thread."""
+    """The states at checkpoints, read when they are asked for. For one thread."""
 
-    def __init__(self, reader: RunReader) -> None:
+    def __init__(self, reader: RunReader, stream: int = 0) -> None:
+        """Those of a branch of a native run; with `stream`, those that a session has in the stream of that number."""
         self._reader = reader
-        self._stream = reader.main
+        self._stream = stream or reader.main
         self._known: OrderedDict[int, State] = OrderedDict()
+        self._seqs: dict[int, int] | None = None  # by position; of a native run they are one less
+        if not is_native(reader.meta):
+            heads = reader.heads(self._stream)
+            self._seqs = {event.pos: seq for seq, event in heads if event.kind is Kind.STEP}
 
     def step(self, pos: int) -> Event:
         """The STEP at a position, without its body. Raises StoreError LS202 where there is none."""
-        _, event = next(iter(self._reader.heads(self._stream, pos - 1, pos)), (0, None))
+        seq = self.seq(pos)
+        _, event = next(iter(self._reader.heads(self._stream, seq, seq + 1)), (0, None)) if seq >= 0 else (0, None)
         if event is None or event.kind is not Kind.STEP or event.pos != pos:
             raise _odd(f"there is no checkpoint at position {pos}")
         return event
 
+    def seq(self, pos: int) -> int:
+        """The number of the STEP at a position, -1 where there is none."""
+        return pos - 1 if self._seqs is None else self._seqs.get(pos, -1)
+
     def body(self, pos: int) -> Value:
         """The record at a position: a fresh value."""
-        return self._reader.body(self._stream, pos - 1)
+        return self._reader.body(self._stream, self.seq(pos))
 
     def at(self, pos: int) -> State:
         """All channels of the state at a position; {} for 0, which is before the first. The map is the caller's, what
