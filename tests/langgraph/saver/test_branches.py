@@ -35,7 +35,15 @@ def told(graph: Any, config: Any) -> list[Any]:
             state.values,
             state.next,
             places.get(state.parent_config["configurable"]["checkpoint_id"]) if state.parent_config else None,
-            [(task.name, task.error, [each.value for each in task.interrupts]) for task in state.tasks],
+            # LangGraph's own savers have the text of an error only.
+            [
+                (
+                    task.name,
+                    repr(task.error) if isinstance(task.error, Exception) else task.error,
+                    [each.value for each in task.interrupts],
+                )
+                for task in state.tasks
+            ],
         )
         for state in history
     ]
