@@ -113,27 +113,36 @@ class Record:
 
     def tape(self, first: int = 0, stop: int = sys.maxsize) -> Tape:
         """The calls that were begun at positions [first, stop), with all that came of them wherever that lies."""
-        return self._tape({event.pos for event in self._begun if first <= event.pos < stop})
+        at = [bisect_left(self._begun, pos, key=_position) for pos in (first, stop)]
+        return self._tape(self._begun[at[0] : at[1]])
 
     def split(self, since: int, upto: int) -> tuple[Tape, Tape]:
         """Of the calls that were begun after position `since`: those that were answered up to `upto`, and all others,
         also those in flight there."""
-        begun = {event.pos for event in self._begun if event.pos > since}
-        over = {event.of for _, event in self.heads if event.kind is Kind.END and event.pos <= upto} & begun
-        return self._tape(over), self._tape(begun - over)
+        over: list[tuple[int, Event]] = []
+        others: list[tuple[int, Event]] = []
+        for begun in self._begun[bisect_right(self._begun, since, key=_position) :]:
+            pieces = self._pieces.get(begun[1].pos, ())
+            answered = any(event.kind is Kind.END and event.pos <= upto for _, event in pieces)
+            (over if answered else others).append(begun)
+        return self._tape(over), self._tape(others)
 
     @cached_property
-    def _begun(self) -> list[Event]:
-        return [event for _, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
+    def _begun(self) -> list[tuple[int, Event]]:
+        """The BEGIN events of calls, with their numbers (seq)."""
+        return [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
 
-    def _tape(self, begun: set[int]) -> Tape:
-        """The calls that were begun at these positions."""
-        heads = [
-            (seq, event)
-            for seq, event in self.heads
-            if (event.kind is Kind.BEGIN and event.pos in begun)
-            or (event.of in begun and event.kind in (Kind.PART, Kind.END))
-        ]
+    @cached_property
+    def _pieces(self) -> dict[int, list[tuple[int, Event]]]:
+        """What came of each call, by the position where it began."""
+        found: dict[int, list[tuple[int, Event]]] = {}
+        for seq, event in self.heads:
+            if event.kind in (Kind.PART, Kind.END):
+                found.setdefault(event.of, []).append((seq, event))
+        return found
+
+    def _tape(self, begun: list[tuple[int, Event]]) -> Tape:
+        heads = [*begun, *(piece for _, event in begun for piece in self._pieces.get(event.pos, ()))]
         return Tape(heads, self.body, self.field, numbered=self.step_of, ordered=False)
 
     def step_of(self, at: int | Recorded) -> int:
@@ -160,3 +169,7 @@ class Record:
     def _of(self, turn: RecordedTurn) -> dict[str, Any]:
         found = self.body(turn.seq)
         return found if isinstance(found, dict) else {}
+
+
+def _position(item: tuple[int, Event]) -> int:
+    return item[1].pos
