@@ -104,6 +104,15 @@ def opened(kind: str) -> Call | None:
         return None
 
 
+def fault(where: str, error: BaseException) -> None:
+    """Something of ours went wrong with a call that runs for real: the program is not to notice."""
+    session, turn = sessions.session, turns.running()
+    if session is not None:
+        session.fault(where, error)
+    elif turn is not None:
+        turn.keeper.fault(where, error)
+
+
 class Running:
     """What runs in this block belongs to the call. Can be entered again and again."""
 

@@ -140,9 +140,17 @@ class _Provider:
 
     def _open(self, asked: Any, stop: Any, kwargs: dict[str, Any]) -> Call | None:
         call = calls.opened(KIND)
-        if call is not None:
+        if call is None:
+            return None
+        try:
             request = _request(self._model, asked, stop, kwargs)
-            call.ask(_name(self._model, stop, kwargs), request, answers.key(request))
+            name, key = _name(self._model, stop, kwargs), answers.key(request)
+        except Exception as error:
+            if not call.live:
+                raise
+            calls.fault("a model call", error)
+            return None
+        call.ask(name, request, key)
         return call
 
     # The provider's methods. Of a call that is not served, the real ones.

@@ -32,7 +32,7 @@ class LangGraph:
     hooks: tuple[str, ...] = (
         "lockstep.session.native.journal:Journal.emit",
         "lockstep_langgraph.answers:asked",
-        "lockstep_langgraph.asked:request",
+        "lockstep_langgraph.asked:returned",
     )
     core_hooks: tuple[str, ...] = (
         "lockstep.session.secrets:Secrets.asked",

@@ -132,9 +132,17 @@ def _arun(tool: Any) -> Callable[..., Any]:
 
 def _asked(tool: BaseTool, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     call = calls.opened(KIND)
-    if call is not None:
+    if call is None:
+        return None
+    try:
         request: Value = {"arguments": _arguments(tool, method, args, kwargs)}
-        call.ask(tool.name, request, request, declared=effect_of(tool))
+        declared = effect_of(tool)
+    except Exception as error:
+        if not call.live:
+            raise
+        calls.fault("a tool call", error)
+        return None
+    call.ask(tool.name, request, request, declared=declared)
     return call
 
 

@@ -138,6 +138,15 @@ class Turn:
         if self.failed is not None:
             raise self.failed.with_traceback(None)
 
+    def done(self, last: Any, mode: Any) -> None:
+        """The invocation came to its end. `last` of what it gave, in a stream of this mode."""
+        try:
+            value = asked.returned(self.keeper.codec, last, mode)
+        except Exception as error:
+            self.keeper.fault("what a turn gave", error)
+            value = {}
+        self.end(Status.OK, value)
+
     def end(self, status: str, value: Any) -> None:
         """The invocation is over: `value` is what it gave, or the exception that ended it."""
         self.over = True
@@ -316,7 +325,7 @@ def _driven(turn: Turn, source: Generator[Any, Any, Any], mode: Any) -> Generato
     except BaseException as error:
         turn.end(Status.ERROR, error)
         raise
-    turn.end(Status.OK, asked.returned(turn.keeper.codec, last, mode))
+    turn.done(last, mode)
 
 
 async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any], mode: Any) -> AsyncGenerator[Any, Any]:
@@ -358,4 +367,4 @@ async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any], mode: Any) -> A
     except BaseException as error:
         turn.end(Status.ERROR, error)
         raise
-    turn.end(Status.OK, asked.returned(turn.keeper.codec, last, mode))
+    turn.done(last, mode)
