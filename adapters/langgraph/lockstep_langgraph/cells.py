@@ -30,6 +30,7 @@ class Codec(Protocol):
     def dump_plain(self, obj: Any, path: str = "") -> Value: ...
     def load(self, value: Value, path: str = "") -> Any: ...
     def is_as_stored(self, obj: Any, value: Value, path: str = "") -> bool: ...
+    def is_told(self, objects: list[Any]) -> bool: ...
     def watch(self, obj: Any) -> Callable[[], bool] | None: ...
     def maker(self, value: Value, path: str = "") -> Callable[[], Any]: ...
 
@@ -70,13 +71,15 @@ class Strand:
     """The items of a list that only grows, and the program's own objects that they were made from.
 
     `sources[n]` is what item n was last seen as. They are held, so that no other object can get the identity of one.
+    `told`: the codec can tell all of them from others (`is_told`).
     """
 
-    __slots__ = ("_chain", "_next", "items", "sources")
+    __slots__ = ("_chain", "_next", "items", "sources", "told")
 
-    def __init__(self, items: list[Item], sources: list[Any] | None = None) -> None:
+    def __init__(self, items: list[Item], sources: list[Any] | None = None, *, told: bool = False) -> None:
         self.items = items
         self.sources = sources if sources is not None else []
+        self.told = told
         self._next = 0
         self._chain: list[bytes] = []
 
@@ -177,19 +180,22 @@ def cell_of(obj: Any, before: Cell | None, codec: Codec, path: str, *, paranoid:
         return Whole(Item(codec.dump(obj, path)))
     objects = list(obj)
     if not isinstance(before, Listed):
-        return Listed(Strand(_fresh(objects, 0, codec, path), objects), len(objects))
+        return Listed(Strand(_fresh(objects, 0, codec, path), objects, told=codec.is_told(objects)), len(objects))
     old = before.strand
     same = _same(objects, old, before.length, codec, path, paranoid)
     if same == before.length == len(old.items):
         new = _fresh(objects, same, codec, path)
         if len(old.sources) < same:
             old.sources = objects[:same]
+            old.told = codec.is_told(old.sources)
         old.items += new
         old.sources += objects[same:]
+        old.told = old.told and codec.is_told(objects[same:])
         return Listed(old, len(objects))
     if same == len(objects):
         return Listed(old, same)
-    return Listed(Strand(old.items[:same] + _rest(objects, same, before, codec, path), objects), len(objects))
+    items = old.items[:same] + _rest(objects, same, before, codec, path)
+    return Listed(Strand(items, objects, told=codec.is_told(objects)), len(objects))
 
 
 def _fresh(objects: list[Any], start: int, codec: Codec, path: str) -> list[Item]:
@@ -200,14 +206,30 @@ def _same(objects: list[Any], old: Strand, length: int, codec: Codec, path: str,
     """How many of the first items are as they were."""
     count = min(len(objects), length)
     known = old.sources if len(old.sources) == count else old.sources[:count]
-    identical = len(known) == count and all(map(is_, known, objects))
-    if identical and (codec.typed is not None or (not paranoid and not _changed(objects, old, count, codec))):
-        return count  # a cipher gives other bytes for the same object each time
+    identical = len(known) == count and _identical(objects, known, old.told)
+    if identical and not paranoid and not _changed(objects, old, count, codec):
+        return count
     for n in range(count):
         if not codec.is_as_stored(objects[n], old.items[n].value, path):
             return n
     old.sources[:count] = objects[:count]
+    old.told = codec.is_told(old.sources)
     return count
+
+
+def _identical(objects: list[Any], known: list[Any], told: bool) -> bool:
+    """Whether the known objects are the first of these. `told`: they are messages, which are equal only to what says
+    the same. Then the lists are compared as such, which asks no object that is the same, in a tenth of the time."""
+    if not told:
+        return all(map(is_, known, objects))
+    more = objects[len(known) :]
+    del objects[len(known) :]
+    try:
+        return known == objects
+    except Exception:
+        return False  # something in an additional field has no truth value
+    finally:
+        objects += more
 
 
 def _changed(objects: list[Any], old: Strand, count: int, codec: Codec) -> bool:

@@ -29,6 +29,9 @@ class Typed(Protocol):
 
     def load(self, form: dict[str, Any], path: str, make: Callable[[Value], Any]) -> Any: ...
 
+    def is_as_stored(self, obj: Any, value: Value, path: str, take: Callable[[Any], Value]) -> bool:
+        """Whether it would be stored as something that is read as the same: a cipher gives other bytes each time."""
+
 
 def of(serde: Any) -> Typed | None:
     """What a `serde=` says; None: values are stored as usual."""
@@ -69,14 +72,21 @@ class _Sealed:
         return {TAG: "typed", "type": f"{_OURS}+{name}", "data": bytes(data)}
 
     def load(self, form: dict[str, Any], path: str, make: Callable[[Value], Any]) -> Any:
+        return make(unpack.Expander(_Nothing()).expand(self._decrypted(form, path)))
+
+    def is_as_stored(self, obj: Any, value: Value, path: str, take: Callable[[Any], Value]) -> bool:
+        if not _is_typed(value):
+            return False
+        return self._decrypted(value, path) == pack.encode_plain(take(obj))
+
+    def _decrypted(self, form: Any, path: str) -> bytes:
         ours, plus, name = str(form["type"]).partition("+")
         if ours != _OURS or not plus:
             raise StoreError(Code.DAMAGED, f"{path or 'a value'} is not encrypted as this checkpointer does it")
         try:
-            data = self._cipher.decrypt(name, form["data"])
+            return bytes(self._cipher.decrypt(name, form["data"]))
         except Exception as problem:
             raise _unreadable(self._cipher, path, problem) from problem
-        return make(unpack.Expander(_Nothing()).expand(data))
 
 
 class _Own:
@@ -100,6 +110,13 @@ class _Own:
             return self._serde.loads_typed((form["type"], form["data"]))
         except Exception as problem:
             raise _unreadable(self._serde, path, problem) from problem
+
+    def is_as_stored(self, obj: Any, value: Value, path: str, take: Callable[[Any], Value]) -> bool:
+        return self.dump(obj, path, take) == value
+
+
+def _is_typed(value: Value) -> bool:
+    return isinstance(value, dict) and value.get(TAG) == "typed"
 
 
 class _Nothing:

@@ -71,12 +71,18 @@ class Codec:
 
     def is_as_stored(self, obj: Any, value: Value, path: str = "") -> bool:
         """Whether an object is still what it was stored as: whether `dump` would give that again, but faster."""
-        plan = messages.BY_CLASS.get(type(obj)) if self.typed is None else None
+        if self.typed is not None:
+            return self.typed.is_as_stored(obj, value, path, lambda part: self._taken(part, path, None))
+        plan = messages.BY_CLASS.get(type(obj))
         if plan is not None and type(value) is dict:
             same = messages.is_as_stored(obj, plan, value)
             if same is not None:
                 return same
         return messages.equal(self.dump(obj, path), value)
+
+    def is_told(self, objects: list[Any]) -> bool:
+        """Whether all of these are equal only to what says the same: messages are, whose classes compare all fields."""
+        return messages.BY_CLASS.keys() >= set(map(type, objects))
 
     def watch(self, obj: Any) -> Callable[[], bool] | None:
         """What tells, faster still, whether an object is as it is now; None for those of which nothing does."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import ormsgpack
 import pydantic
 import pytest
+from cipher import Xor
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.checkpoint.serde.base import CipherProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command, Send
@@ -336,23 +336,6 @@ def test_a_value_that_nests_deeper_than_any_that_is_stored_is_refused() -> None:
         assert len(str(error.value)) < 500
         while isinstance(value, list | dict):  # freed step by step: CPython's own stack would not do for it at once
             value = value[0] if isinstance(value, list) else value.get("a", value.get("$items"))
-
-
-class Xor(CipherProtocol):
-    """A cipher that can be told from none."""
-
-    def __init__(self, key: int = 0x5A) -> None:
-        self._key = key
-
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        return "xor", b"ok" + bytes(byte ^ self._key for byte in plaintext)
-
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        assert ciphername == "xor"
-        plain = bytes(byte ^ self._key for byte in ciphertext[2:])
-        if self._key != 0x5A:
-            raise ValueError("MAC check failed")
-        return plain
 
 
 ATTACK = ormsgpack.packb(
