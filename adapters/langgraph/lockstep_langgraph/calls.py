@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from typing import Any
@@ -19,11 +19,15 @@ from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Status, Value
 from lockstep.session import current as sessions
 from lockstep.session import exceptions, sites, snapshot
+from lockstep.session.asides import aside, told
 from lockstep.session.call import Call, Piece
-from lockstep_langgraph import lanes, turns
+from lockstep.session.lanes import ours
+from lockstep_langgraph import lanes, responses, turns
 
 # The task that is running, or what of it was sent to another thread.
 _strand: ContextVar[_Strand | None] = ContextVar("lockstep_langgraph_strand", default=None)
+
+_RESPONSE = "response"
 
 # The call whose own code is running: what that calls in turn is its child, and does not happen where it is served.
 within: ContextVar[Call | None] = ContextVar("lockstep_langgraph_call", default=None)
@@ -169,12 +173,45 @@ def failed(call: Call, error: BaseException) -> None:
     elif type(error).__name__ == "CancelledError" and type(error).__module__.startswith("asyncio"):
         call.end(Status.CANCELLED, error)
     else:
+        try:
+            if (response := responses.of(error)) is not None:
+                call.part(aside(_RESPONSE, response))
+        except Exception as fault:
+            session: Any = call
+            session.session.fault("the response in an exception", fault)
         call.end(Status.ERROR, error)
 
 
-def revived(call: Any, piece: Piece) -> BaseException:
-    """The exception that a recorded call raised."""
-    return exceptions.revive(piece.value, call)
+def taken(call: Any) -> Iterator[Piece]:
+    """What was recorded of a call, piece by piece, the end with its value too; raises what it raised."""
+    response: Value = None
+    while (piece := call.take()).status is None:
+        response = told(piece.value, _RESPONSE) or response
+        yield piece
+    if piece.status is Status.ERROR:
+        raise _revived(call, piece, response)
+    if piece.status is Status.CLOSED:
+        past_end(call)
+    yield piece
+
+
+async def ataken(call: Any) -> AsyncIterator[Piece]:
+    """The same for tasks."""
+    response: Value = None
+    while (piece := await call.atake()).status is None:
+        response = told(piece.value, _RESPONSE) or response
+        yield piece
+    if piece.status is Status.ERROR:
+        raise _revived(call, piece, response)
+    if piece.status is Status.CLOSED:
+        await dropped(call)
+        past_end(call)
+    yield piece
+
+
+def _revived(call: Any, piece: Piece, response: Value) -> BaseException:
+    live = ours(responses.made)(response) if response is not None else None  # requests' looks at the clock
+    return exceptions.revive(piece.value, call, live)
 
 
 def past_end(call: Any) -> None:

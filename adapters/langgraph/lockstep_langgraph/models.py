@@ -23,6 +23,7 @@ from langchain_core.utils.uuid import uuid7
 from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
+from lockstep.session.asides import aside, told
 from lockstep.session.call import Call, Piece
 from lockstep.session.lanes import INSIDE, leave
 from lockstep_langgraph import answers, calls
@@ -163,7 +164,7 @@ class _Provider:
         if call.held:
             call.ready()
         if not call.live:
-            return self._whole(call, list(self._taken(call)), run_manager)
+            return self._whole(call, list(calls.taken(call)), run_manager)
         try:
             with Running(call):
                 self._limit()
@@ -183,7 +184,7 @@ class _Provider:
         if call.held:
             await call.aready()
         if not call.live:
-            pieces = [piece async for piece in self._ataken(call)]
+            pieces = [piece async for piece in calls.ataken(call)]
             for piece in pieces:
                 await _atell(piece, run_manager)
             return self._whole(call, pieces, None)
@@ -231,7 +232,7 @@ class _Provider:
         if not call.live:
             given = False
             try:
-                for piece in self._taken(call):
+                for piece in calls.taken(call):
                     _tell(piece, run_manager)
                     for item in self._items(call, piece, what, given):
                         given = True
@@ -276,7 +277,7 @@ class _Provider:
         if not call.live:
             given = False
             try:
-                async for piece in self._ataken(call):
+                async for piece in calls.ataken(call):
                     await _atell(piece, run_manager)
                     for item in self._items(call, piece, what, given):
                         given = True
@@ -348,26 +349,6 @@ class _Provider:
         call.end(Status.OK, value)
 
     # Serving.
-
-    def _taken(self, call: Any) -> Iterator[Piece]:
-        """What was recorded of a call, piece by piece; raises what it raised."""
-        while (piece := call.take()).status is None:
-            yield piece
-        if piece.status is Status.ERROR:
-            raise calls.revived(call, piece)
-        if piece.status is Status.CLOSED:
-            calls.past_end(call)
-        yield piece
-
-    async def _ataken(self, call: Any) -> AsyncIterator[Piece]:
-        while (piece := await call.atake()).status is None:
-            yield piece
-        if piece.status is Status.ERROR:
-            raise calls.revived(call, piece)
-        if piece.status is Status.CLOSED:
-            await calls.dropped(call)
-            calls.past_end(call)
-        yield piece
 
     def _whole(self, call: Any, pieces: list[Piece], run_manager: Any) -> ChatResult:
         for piece in pieces:
@@ -485,26 +466,26 @@ def _told_to(cls: Any, run_manager: Any, call: Call) -> Any:
 
 def _token(call: Any, token: Any, chunk: Any, kwargs: dict[str, Any], *, threaded: bool) -> None:
     try:
-        body: dict[str, Value] = {_TOKEN: snapshot.to_value(token)}
+        body: dict[str, Value] = {"text": snapshot.to_value(token)}
         if isinstance(chunk, ChatGenerationChunk):
             body["of"] = answers.of_chunk(chunk)
         if threaded:
             body[_THREAD] = True
         if kwargs:
             body[_MORE] = {name: snapshot.to_value(value) for name, value in kwargs.items()}
-        call.part(body)
+        call.part(aside(_TOKEN, body))
     except Exception as error:
         call.session.fault("a token of a model's answer", error)
 
 
 def _tell(piece: Piece, run_manager: Any) -> None:
-    if run_manager is not None and piece.status is None and _TOKEN in (body := _body(piece)):
+    if run_manager is not None and isinstance(body := told(piece.value, _TOKEN), dict):
         token, chunk, more = _told(body)
         run_manager.on_llm_new_token(token, chunk=chunk, **more)
 
 
 async def _atell(piece: Piece, run_manager: Any) -> None:
-    if run_manager is not None and piece.status is None and _TOKEN in (body := _body(piece)):
+    if run_manager is not None and isinstance(body := told(piece.value, _TOKEN), dict):
         token, chunk, more = _told(body)
         if _THREAD not in body:
             await run_manager.on_llm_new_token(token, chunk=chunk, **more)
@@ -530,7 +511,7 @@ async def _in_a_thread(tell: Callable[[], None]) -> None:
 def _told(body: dict[str, Any]) -> tuple[Any, ChatGenerationChunk | None, dict[str, Any]]:
     chunk = answers.chunk(body["of"]) if "of" in body else None
     more = {name: snapshot.from_value(value) for name, value in body.get(_MORE, {}).items()}
-    return snapshot.from_value(body[_TOKEN]), chunk, more
+    return snapshot.from_value(body["text"]), chunk, more
 
 
 # The request.

@@ -25,6 +25,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
+from lockstep.session.asides import aside, told
 from lockstep.session.call import Call, Piece
 from lockstep.session.policy import CLASSES, Declared
 from lockstep.tools import annotated, declared
@@ -83,10 +84,8 @@ def _run(tool: Any) -> Callable[..., Any]:
         if call.held:
             call.ready()
         if not call.live:
-            while (piece := call.take()).status is None:
-                _tell(piece, kwargs)
-            if piece.status is Status.CLOSED:
-                calls.past_end(call)
+            for piece in calls.taken(call):
+                _tell(call, piece, kwargs)
             return _answer(call, tool, piece)
         try:
             with Running(call), _Telling(call, kwargs):
@@ -109,11 +108,8 @@ def _arun(tool: Any) -> Callable[..., Any]:
         if call.held:
             await call.aready()
         if not call.live:
-            while (piece := await call.atake()).status is None:
-                _tell(piece, kwargs)
-            if piece.status is Status.CLOSED:
-                await calls.dropped(call)
-                calls.past_end(call)
+            async for piece in calls.ataken(call):
+                _tell(call, piece, kwargs)
             return _answer(call, tool, piece)
         try:
             with Running(call), _Telling(call, kwargs):
@@ -153,10 +149,10 @@ def _arguments(tool: BaseTool, method: Any, args: tuple[Any, ...], kwargs: dict[
         plain = [each.name for each in names if each.kind is each.POSITIONAL_OR_KEYWORD]
         given = {**dict(zip(plain or ["tool_input"], args, strict=False)), **given}
     config = _get_runnable_config_param(method)
-    told = tool._filter_injected_args(given)
+    named = tool._filter_injected_args(given)
     return {
         name: calls.inert(value)
-        for name, value in told.items()
+        for name, value in named.items()
         if name not in _OWN and name != config and not _is_runtime(value)
     }
 
@@ -202,19 +198,17 @@ def _failed(call: Any, error: BaseException) -> None:
         calls.failed(call, error)
         return
     try:
-        call.end(Status.OK, {_ENDED: type(error).__name__, "with": snapshot.to_value(_told(error))})
+        call.end(Status.OK, {_ENDED: type(error).__name__, "with": snapshot.to_value(_with(error))})
     except LockstepError as problem:
         call.session.fault("how a tool ended", problem)
         call.end(Status.OK, {"$": "unstorable", "why": str(problem)})
 
 
-def _told(error: GraphBubbleUp) -> Any:
+def _with(error: GraphBubbleUp) -> Any:
     return list(error.args[0]) if isinstance(error, GraphInterrupt) and error.args else list(error.args)
 
 
 def _answer(call: Any, tool: BaseTool, piece: Piece) -> Any:
-    if piece.status is Status.ERROR:
-        raise calls.revived(call, piece)
     value = piece.value
     if isinstance(value, dict):
         if value.get("$") == "unstorable":
@@ -257,8 +251,8 @@ class _Telling:
         config = var_child_runnable_config.get()
         runtime = _runtime(config)
         if config is not None and runtime is not None:
-            told = self._writer(runtime.stream_writer, _WROTE)
-            configurable = {**config["configurable"], _RUNTIME: runtime.override(stream_writer=told)}
+            writing = self._writer(runtime.stream_writer, _WROTE)
+            configurable = {**config["configurable"], _RUNTIME: runtime.override(stream_writer=writing)}
             self._set(var_child_runnable_config, {**config, "configurable": configurable})
         for name, value in self._kwargs.items():
             if _is_runtime(value):
@@ -282,10 +276,10 @@ class _Telling:
 
         def write(value: Any) -> None:
             try:
-                call.part({what: snapshot.to_value(value)})
+                call.part(aside(what, {"value": snapshot.to_value(value)}))
             except LockstepError as error:
                 call.session.fault("what a tool wrote to the stream", error)
-                call.part({"$": "unstorable", "why": str(error)})
+                call.part(aside(what, {"why": str(error)}))
             with Program(call):
                 plain(value)
 
@@ -317,18 +311,23 @@ def _outputs() -> ContextVar[Any] | None:
     return _tool_call_writer
 
 
-def _tell(piece: Piece, kwargs: dict[str, Any]) -> None:
+def _tell(call: Any, piece: Piece, kwargs: dict[str, Any]) -> None:
     """Tells again what the recorded tool told."""
-    body: Any = piece.value
-    if not isinstance(body, dict):
-        return
-    if _WROTE in body:
+    if (wrote := told(piece.value, _WROTE)) is not None:
         runtime = next((value for value in kwargs.values() if _is_runtime(value)), None)
         runtime = runtime or _runtime(var_child_runnable_config.get())
         if runtime is not None:
-            runtime.stream_writer(snapshot.from_value(body[_WROTE]))
-    elif _DELTA in body:
+            runtime.stream_writer(_value(call, wrote))
+    elif (delta := told(piece.value, _DELTA)) is not None:
         outputs = _outputs()
         writer = outputs.get() if outputs is not None else None
         if writer is not None:
-            writer(snapshot.from_value(body[_DELTA]))
+            writer(_value(call, delta))
+
+
+def _value(call: Any, body: Any) -> Any:
+    if "why" in body:
+        call.session.diverge(
+            Code.UNSERVABLE, f"what the tool wrote to the stream could not be recorded: {body['why']}", call=call
+        )
+    return _given(call, body["value"])

@@ -15,6 +15,7 @@ from lockstep.debugger.answers import body, headers
 from lockstep.debugger.dialects import langchain
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Timeline
+from lockstep.session.asides import is_aside
 from lockstep.session.policy import CLASSES, classify
 from lockstep.taps.http.answer import Answer, answer
 
@@ -84,7 +85,7 @@ def read(timeline: Timeline, effect: Effect) -> Call:
     elif effect.kind == PROCESS:
         shown = _delivered(timeline.pieces(effect))
     else:
-        shown = outcomes.shown(list(timeline.parts(effect)), outcome, status)
+        shown = outcomes.shown([part for part in timeline.parts(effect) if not is_aside(part)], outcome, status)
     error = exception(outcome) if status is Status.ERROR else ""
     if conversation is not None and conversation.error and not error:
         error = conversation.error

@@ -24,6 +24,7 @@ from lockstep.errors import AddressError, Code, EditError
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Timeline
 from lockstep.session import snapshot
+from lockstep.session.asides import is_aside
 from lockstep.session.call import Piece
 from lockstep.taps.http.answer import answer
 
@@ -177,7 +178,9 @@ def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tupl
     said = effect.kind == calls.MODEL and langchain.is_request(timeline.request(effect))
     if effect.kind in _EXCHANGES and not said:
         return _exchange(timeline, effect, parts, end, read)
-    before = outcomes.shown([] if said else parts, end, effect.status)
+    asides = [part for part in parts if is_aside(part)]
+    pieces = [] if said else [part for part in parts if not is_aside(part)]
+    before = outcomes.shown(pieces, end, effect.status)
     after = before
     for place, value in read:
         after = _changed(after, place, value)
@@ -187,7 +190,7 @@ def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tupl
         # One message, whether it was streamed or not: whoever serves it gives it in one piece.
         _is_message(after)
         return outcomes.pieces(after, (), end, effect.status)
-    return outcomes.pieces(after, parts, end, effect.status)
+    return (*map(Piece, asides), *outcomes.pieces(after, pieces, end, effect.status))
 
 
 def _is_message(value: Any) -> None:

@@ -375,7 +375,7 @@ async def _drawn(stream: AsyncIterator[Any]) -> list[Any]:
     return [each async for each in stream]
 
 
-if hasattr(BaseChatModel, "stream_events"):  # langchain-core has it since 1.4
+if hasattr(BaseChatModel, "stream_events"):  # the oldest langchain-core that we support has none
 
     @pytest.mark.parametrize("way", WAYS)
     def test_events_of_the_newest_protocol(way: Any) -> None:

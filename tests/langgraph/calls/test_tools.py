@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import httpx
 import pytest
+import requests
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -25,6 +27,8 @@ from scripted import Asked, Scripted, Streaming, says
 
 import lockstep
 from lockstep.log.store import open_store
+from lockstep.testing import Provider
+from lockstep.testing.answers import Answer
 from lockstep_langgraph.tools import effect_of
 
 
@@ -484,3 +488,48 @@ def test_the_class_of_a_tool_is_recorded(way: Any) -> None:
     run = way()
     run.record(invoked(tools_graph(look), lambda: calling(("look", {"number": 7}))))
     assert run.classes() == ["read"]
+
+
+def test_a_tool_s_result_is_edited_whatever_else_it_told() -> None:
+    asked = Asked()
+
+    @tool
+    def look(number: int) -> str:
+        """Looks."""
+        get_stream_writer()("looking")
+        return f"{number}: {asked.tool('look')}"
+
+    graph = tools_graph(lockstep.mark(look, effect="read"))
+
+    def program() -> Any:
+        streamed = list(graph.stream(calling(("look", {"number": 7})), stream_mode=["custom", "values"]))
+        return [streamed[1][1], streamed[-1][1]["messages"][-1].content]  # type: ignore[call-overload]
+
+    with lockstep.record("run"):
+        program()
+    fork = lockstep.fork("run:1", program, edits={"1": "EDITED"})
+    assert fork.result == ["looking", "EDITED"]
+    assert asked.tools == ["look"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("client", [httpx, requests])
+def test_the_response_that_an_error_of_an_http_client_holds(client: Any, way: Any) -> None:
+    asked = Asked()
+
+    @tool
+    def look(number: int) -> str:
+        """Looks."""
+        asked.tool("look")
+        client.get(f"{provider.url}/orders/{number}").raise_for_status()
+        return "found"
+
+    def told(error: Exception) -> str:
+        response = error.response  # type: ignore[attr-defined]
+        return f"{response.status_code} {response.json()} {response.headers['x-shop']} {response.request.url}"
+
+    answer = Answer(status=404, body=b'{"why": "gone"}', headers=(("x-shop", "closed"),))
+    graph = tools_graph(look, handle_tool_errors=told)
+    with Provider(lambda request: answer) as provider:
+        found = both(way, asked, invoked(graph, lambda: calling(("look", {"number": 7}))), models=0, tools=1)
+    assert found["messages"][-1]["content"] == f"404 {{'why': 'gone'}} closed {provider.url}/orders/7"
