@@ -36,7 +36,7 @@ class Beside(LockstepCheckpointer):
             raise AttributeError(name)
         return getattr(self.__dict__["wrapped"], name)  # `setup` and the like
 
-    # What is recorded of it.
+    # What is recorded of it: first, since nodes change messages in place while the other saver waits for its database.
 
     def _recorded(self, what: str, record: Callable[[], object]) -> None:
         if sessions.session is None:
@@ -91,13 +91,12 @@ class Beside(LockstepCheckpointer):
         return found
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        made = self.wrapped.put(config, checkpoint, metadata, new_versions)
         self._recorded("a checkpoint", lambda: self._put(config, checkpoint, metadata, new_versions))
-        return made
+        return self.wrapped.put(config, checkpoint, metadata, new_versions)
 
     def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
-        self.wrapped.put_writes(config, writes, task_id, task_path)
         self._recorded("writes", lambda: self._write(config, writes, task_id, task_path))
+        self.wrapped.put_writes(config, writes, task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
         self.wrapped.delete_thread(thread_id)
@@ -128,13 +127,12 @@ class Beside(LockstepCheckpointer):
         return found
 
     async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        made = await self.wrapped.aput(config, checkpoint, metadata, new_versions)
         self._recorded("a checkpoint", lambda: self._put(config, checkpoint, metadata, new_versions))
-        return made
+        return await self.wrapped.aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
-        await self.wrapped.aput_writes(config, writes, task_id, task_path)
         self._recorded("writes", lambda: self._write(config, writes, task_id, task_path))
+        await self.wrapped.aput_writes(config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self.wrapped.adelete_thread(thread_id)

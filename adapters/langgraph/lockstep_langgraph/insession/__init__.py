@@ -32,8 +32,9 @@ def attach() -> None:
 def watch() -> None:
     """Has savers and graphs ask the session that is on. Done once, and nothing comes of it where none is."""
     global _watching
+    from lockstep.taps.imports import when_imported
     from lockstep_langgraph import turns
-    from lockstep_langgraph.insession import running, savers
+    from lockstep_langgraph.insession import databases, running, savers
 
     with _lock:
         if _watching:
@@ -41,3 +42,4 @@ def watch() -> None:
         _watching = True
     turns.in_session = running
     savers.watch()
+    when_imported("aiosqlite.core", databases.carry)

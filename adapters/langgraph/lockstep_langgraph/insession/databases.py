@@ -6,9 +6,11 @@ import functools
 import os
 import sqlite3
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from lockstep.log.model import Status
+from lockstep.session import current as sessions
 from lockstep.session import lanes
 from lockstep.session.lanes import leave
 from lockstep.taps.files import databases
@@ -53,6 +55,25 @@ def _named(connector: Any) -> str:
 
 def _file(text: str) -> str:
     return "" if text.startswith(":memory:") else text
+
+
+def carry(module: ModuleType) -> None:
+    """`aiosqlite` runs a connection's statements on a thread of its own: what a saver asks for is the saver's there,
+    and the thread is the program's in what the program asks for."""
+    connection: Any = module.Connection
+    plain = connection._execute
+
+    @functools.wraps(plain)
+    async def _execute(self: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        savers = True if sessions.session is not None and lanes.inside() is not None else None
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            lanes.strand.inside = savers
+            return function(*args, **kwargs)
+
+        return await plain(self, run, *args, **kwargs)
+
+    connection._execute = _execute
 
 
 def served(session: Any, saver: Any) -> None:
