@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID, uuid4
 
+from lockstep.session import current as sessions
+from lockstep.session import lanes
 from lockstep_langgraph import calls, turns
+
+_GREGORIAN = 0x01B21DD213814000  # hundreds of nanoseconds from the beginning of a UUID's time to that of the clock's
+_LAST = "checkpoint id"  # the time of the last one, among the numbers of a strand
 
 # Whose ids are drawn, and for which lane, where the running code is in neither by itself.
 _drawing: ContextVar[tuple[Any, str] | None] = ContextVar("lockstep_langgraph_drawing", default=None)
@@ -103,9 +110,24 @@ def drawing_checkpoints(plain: Callable[..., UUID]) -> Callable[..., UUID]:
     def draw(*args: Any, **kwargs: Any) -> UUID:
         found = _drawing.get()
         given = of_turn(found[0]).checkpoint(found[1]) if found is not None else None
-        return UUID(given) if given is not None else plain(*args, **kwargs)
+        if given is not None:
+            return UUID(given)
+        if sessions.session is None or (strand := lanes.current()) is None:
+            return plain(*args, **kwargs)
+        return _in_strand(strand, *args, **kwargs)
 
     return draw
+
+
+def _in_strand(strand: Any, node: int | None = None, clock_seq: int | None = None) -> UUID:
+    """LangGraph's `uuid6`, but later than the last id of its strand. Its own is later than the last of the process,
+    which a replay could not say: several threads draw at once, and it is told the recorded time after its recording."""
+    timestamp = max(time.time_ns() // 100 + _GREGORIAN, strand.counts.get(_LAST, 0) + 1)
+    strand.counts[_LAST] = timestamp
+    clock = (random.getrandbits(14) if clock_seq is None else clock_seq) & 0x3FFF
+    number = (timestamp >> 12) << 80 | (timestamp & 0xFFF) << 64 | clock << 48
+    number |= random.getrandbits(48) if node is None else node & 0xFFFFFFFFFFFF
+    return UUID(int=number & ~(0xF000 << 64 | 0xC000 << 48) | 6 << 76 | 0x8000 << 48)
 
 
 class Uuids:

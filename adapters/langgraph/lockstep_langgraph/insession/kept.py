@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from langgraph.checkpoint.base import id as checkpoint_ids
-
 from lockstep.errors import LockstepError
 from lockstep.log import threads as native_threads
 from lockstep.log.model import Kind, Value
@@ -165,10 +163,6 @@ class Session:
         self._stepped: dict[tuple[str, Value], int] = {}
         self._beyond: dict[bytes, list[Recorded]] | None = None
         self._touched: set[str] = set()
-        # LangGraph makes each checkpoint's id later than the last one that the process has made: a replay, which is
-        # told the recorded time, comes after its recording.
-        if hasattr(checkpoint_ids, "_last_v6_timestamp"):
-            checkpoint_ids._last_v6_timestamp = None
 
     def of(self, saver: Any) -> Kept:
         """What is known of a saver's threads."""

@@ -1,0 +1,69 @@
+"""Graphs in a session replay without a model, a tool or their saver, whatever sort they and it are of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from threaded_graphs import PROGRAMS, REACHED, SAVERS, thread, two_turns, without_saver
+
+import lockstep
+from lockstep.log.store import open_store
+from lockstep.log.timeline import resolve
+from lockstep_langgraph import insession
+
+
+def _count(saver: Any) -> int:
+    return sum(1 for id in ("t-1", "t-2", "t-3") for _ in saver.list(thread(id)))
+
+
+@pytest.fixture(autouse=True)
+def _attached() -> None:
+    insession.attach()
+
+
+@pytest.mark.parametrize("kind", SAVERS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_replay_is_identical_and_reaches_nothing(program: str, kind: str) -> None:
+    saver, run = SAVERS[kind](), PROGRAMS[program]
+    with lockstep.record("run") as session:
+        recorded = run(saver)
+    assert session.report is not None and session.report.faults == ()
+    held = _count(saver)
+    assert held
+    REACHED.clear()
+    replay = lockstep.replay("run", lambda: run(saver))
+    assert replay.identical, replay.divergence or replay.report
+    assert (replay.result, REACHED) == (recorded, [])
+    assert _count(saver) == held, "the real threads are as the recording left them"
+
+
+@pytest.mark.parametrize("kind", ["lockstep", "memory"])
+def test_what_a_thread_held_before_the_session_is_served(kind: str) -> None:
+    saver = SAVERS[kind]()
+    two_turns(saver)
+    with lockstep.record("continued"):
+        recorded = two_turns(saver)
+    assert len(recorded[0][0]) > 6, "the thread went on from before"
+    saver.delete_thread("t-1")
+    replay = lockstep.replay("continued", lambda: two_turns(saver))
+    assert replay.identical, replay.divergence
+    assert replay.result == recorded
+    assert _count(saver) == 0
+
+
+@pytest.mark.parametrize(("name", "run"), without_saver())
+def test_a_graph_without_a_saver_has_steps_too(name: str, run: Any, store: Path) -> None:
+    with lockstep.record("bare") as session:
+        recorded = run()
+    assert session.report is not None and session.report.faults == ()
+    with open_store(str(store)) as opened:
+        steps = [step.name for step in resolve(opened, "bare").timeline.steps if step.kind == "step"]
+        threads = resolve(opened, "bare/LangGraph.1").timeline.steps
+    assert "input" in steps and len(steps) >= 3, steps
+    assert [step.name for step in threads if step.kind == "checkpoint"] == steps
+    REACHED.clear()
+    replay = lockstep.replay("bare", run)
+    assert replay.identical, replay.divergence
+    assert (replay.result, REACHED) == (recorded, [])
