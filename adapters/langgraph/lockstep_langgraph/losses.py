@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 NOT_ALLOWED = "its class is not allowed"
+_OURS = "lockstep.errors:"
 _NUMBERS = re.compile(r"\[\d+\]")
 _LONG = 200  # characters of a class's name
 _TEXT = 10_000  # of what an exception says
@@ -44,8 +45,11 @@ class Reports:
         self.losses: list[Loss] = []
 
     def tell(self, found: Iterable[Loss]) -> None:
-        """Warns of what is new among these, by the logger "lockstep"."""
+        """Warns of what is new among these, by the logger "lockstep". Not of what we have stopped a node with: nobody
+        wants that back."""
         for loss in found:
+            if loss.what.startswith(_OURS):
+                continue
             key = (_NUMBERS.sub("[]", loss.path), loss.what)
             with self._lock:
                 if key in self._told or len(self._told) >= _MOST:

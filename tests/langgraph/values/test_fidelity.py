@@ -26,7 +26,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.store.base import Item
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
-from lockstep.errors import Code, StoreError
+from lockstep.errors import Code, Cut, StoreError
 from lockstep.log import canonical
 from lockstep_langgraph.inert import Inert, InertError
 from lockstep_langgraph.values import Codec
@@ -269,6 +269,13 @@ def test_it_is_stored_again_as_what_it_was(codec: Codec) -> None:
         codec.load(Codec().dump(found)) == dataclasses.replace(_order(), id=8)
         or codec.load(Codec().dump(found)).id == 8
     )
+
+
+def test_what_lockstep_itself_stopped_a_node_with_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    codec = Codec()
+    codec.dump(Cut("the end of the recording"), "__error__")
+    codec.dump(Key("a"), "key")
+    assert [record.getMessage().partition(" ")[0] for record in caplog.records] == ["key"]
 
 
 def test_each_type_is_reported_once_for_each_place(caplog: pytest.LogCaptureFixture) -> None:
