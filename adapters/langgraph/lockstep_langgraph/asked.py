@@ -15,7 +15,7 @@ INTERRUPT = "__interrupt__"
 EVENTS = "astream_events"
 
 # What of a config says how the graph runs. The rest is the program's own machinery (callbacks), or langgraph's.
-_CONFIG = ("tags", "metadata", "run_name", "recursion_limit", "max_concurrency", "configurable")
+_CONFIG = ("tags", "metadata", "run_name", "run_id", "recursion_limit", "max_concurrency", "configurable")
 _PRIVATE = "__"  # configurable keys of langgraph's own: live objects
 _V3 = "__pregel_stream_messages_v2"  # the one of them that changes what is streamed
 _EVENTS_HANDLER = "_AstreamEventsCallbackHandler"
