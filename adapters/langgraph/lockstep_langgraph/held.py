@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from lockstep.errors import Code, StoreError
 from lockstep_langgraph.shelves import Book, Shelf
 from lockstep_langgraph.threads import Thread
 
@@ -48,12 +49,22 @@ class Threads:
         return [fault for thread in list(self._held.values()) for fault in thread.book.faults]
 
     def drop(self, id: str) -> None:
-        self._close(id)
+        self._let_go(id)
         self.shelf.drop(id)
 
     def rewrite(self, id: str, write: Callable[[Book], None]) -> None:
         """Puts other events in a thread's place; whoever has its lock may do so."""
+        self._let_go(id)
         self.shelf.rewrite(id, write)
+
+    def _let_go(self, id: str) -> None:
+        """Raises StoreError LS203 while a turn is on in it: what that still puts would have no place."""
+        with self._lock:
+            thread = self._held.get(id)
+        if thread is not None and self._busy(thread):
+            raise StoreError(
+                Code.UNWRITABLE, f"a turn is on in thread {id!r}, which can be replaced or deleted after that"
+            )
         self._close(id)
 
     def close(self) -> None:

@@ -165,16 +165,17 @@ class StoredShelf:
         store = self._opened()
         book = StoredBook(store, Journal.open(store, away, {**_meta(thread), "run": name}))
         try:
-            list(book.news() or ())
-            write(book)
+            book.news()
+            try:
+                write(book)
+            finally:
+                book.close()
+            if not store.has_run(name):
+                store.open_shared(name, _meta(thread)).close()
+            store.replace_run(name, away)
         except BaseException:
-            book.close()
             store.delete_run(away)
             raise
-        book.close()
-        if not store.has_run(name):
-            store.open_shared(name, _meta(thread)).close()
-        store.replace_run(name, away)
 
     def close(self) -> None:
         store, self._store = self._store, None

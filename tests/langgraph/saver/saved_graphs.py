@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from typing import Annotated, Any, TypedDict
 
@@ -21,10 +22,8 @@ def chat(saver: Any, size: int = 40) -> Any:
 
     def answer(state: Chat) -> Any:
         number = len(state["messages"])
-        return {
-            "messages": [AIMessage(content=f"{number} " + f"{number * 7919:x}" * (size // 4))],
-            "left": state["left"] - 1,
-        }
+        text = "".join(hashlib.sha256(f"{number}.{part}".encode()).hexdigest() for part in range(size // 64 + 1))
+        return {"messages": [AIMessage(content=text[:size])], "left": state["left"] - 1}
 
     graph = StateGraph(Chat)
     graph.add_node("answer", answer)

@@ -106,3 +106,18 @@ def test_a_store_that_is_none_is_refused_with_the_way_out(tmp_path: Any) -> None
 def test_a_strategy_that_is_none_is_refused(saver: Saver) -> None:
     with pytest.raises(ValueError, match="keep_latest"):
         saver.prune(["t"], strategy="keep_all")
+
+
+@pytest.mark.parametrize("what", ["delete_thread", "prune", "copy_thread"])
+def test_a_thread_is_not_taken_from_under_a_turn(saver: Saver, what: str) -> None:
+    def work(state: Any) -> Any:
+        given: dict[str, tuple[Any, ...]] = {"delete_thread": ("t",), "prune": (["t"],), "copy_thread": ("other", "t")}
+        with pytest.raises(StoreError) as failed:
+            getattr(saver, what)(*given[what])
+        return {"seen": [str(failed.value.code)]}
+
+    line(saver, "a").invoke({"seen": []}, thread("other"))
+    graph = line(saver, "work", "rest", work=work)
+    assert graph.invoke({"seen": []}, thread())["seen"] == ["LS203", "rest"]
+    saver.delete_thread("t")
+    assert graph.get_state(thread()).values == {}
