@@ -35,7 +35,8 @@ def by_task(stream: list[Any]) -> list[list[str]]:
     found: dict[str, list[str]] = {}
     for event in stream:
         if isinstance(event, dict):
-            found.setdefault(event["run_id"], []).append(told(event))
+            if event["name"] != "LangGraph":  # what a graph streams is of tasks that run at once
+                found.setdefault(event["run_id"], []).append(told(event))
         elif event[0] == "messages":
             found.setdefault(event[1][1]["langgraph_checkpoint_ns"], []).append(told(event))
     return sorted(found.values())
