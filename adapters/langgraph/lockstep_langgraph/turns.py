@@ -123,9 +123,12 @@ class Turn:
 
     @property
     def calls(self) -> Calls | None:
-        """Who answers this turn's calls, None where nobody does and they go straight through."""
+        """Who answers this turn's calls, None where nobody does and they go straight through. Those of threads that a
+        serializer of the program's own keeps are recorded by nobody: their text would stand beside encrypted state."""
         if self._calls is None:
-            self._calls = self.enter()
+            journal = self.enter()
+            if self.keeper.codec.typed is None:
+                self._calls = journal
         return self._calls
 
     @calls.setter
