@@ -14,11 +14,11 @@ from typing import Any, Literal
 import msgspec
 
 from lockstep.errors import Code, LockstepError, StoreError
-from lockstep_langgraph import conflicts, turns
+from lockstep_langgraph import conflicts, interrupts, turns
 from lockstep_langgraph.entries import Entry
 from lockstep_langgraph.held import Threads
 from lockstep_langgraph.shelves import MAIN, Shelf
-from lockstep_langgraph.threads import Put, Thread
+from lockstep_langgraph.threads import Put, Thread, node_of
 
 log = logging.getLogger("lockstep")
 
@@ -144,6 +144,8 @@ class Core:
             assert found is not None
             with self._kept(found, known=found.kept(ns, id) is not None):
                 branch = self._on[turn].branch if turn is not None else named
+                if turn is not None and (entry := found.kept(ns, id)) is not None:
+                    interrupts.look(turn, found.writes(entry, branch), writes, task, node_of(task, path))
                 found.write(ns, id, writes, places, task, path, branch, self.codec)
 
     def _enter(self, thread: str, ns: str, parent: str | None, named: str | None, source: str) -> turns.Turn | None:

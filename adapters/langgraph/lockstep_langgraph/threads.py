@@ -202,8 +202,7 @@ class Thread:
         entry = self.kept(ns, id)
         branch = branch or (entry.branch if entry is not None else MAIN)
         known = {(each.task, each.index) for each in self.writes(entry, branch)} if entry is not None else set()
-        found = lanes.task(task)
-        node = found.node if found is not None else _node(path)
+        node = node_of(task, path)
         new: dict[int, Write] = {}
         for n, (channel, value) in enumerate(writes):
             index = places.get(channel, n)
@@ -336,7 +335,11 @@ def _space(body: Mapping[str, Any], parent: Entry | None) -> str:
     return str(body["ns"]) if "ns" in body else parent.ns if parent is not None else ""
 
 
-def _node(path: str) -> str:
+def node_of(task: str, path: str) -> str:
+    """The node of a task, or the function of a `@task`; "" where that is not known."""
+    found = lanes.task(task)
+    if found is not None:
+        return found.node
     parts = path.lstrip("~").split(", ")
     return parts[1] if len(parts) > 1 and not parts[1].isdigit() else ""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from saved_graphs import asking, line, thread
 
 from lockstep.log.store import open_store
@@ -193,6 +193,25 @@ def test_a_checkpoint_that_is_not_there_is_told_of(saver: Saver, caplog: pytest.
         assert saver.get_tuple(thread(checkpoint_id="1f1eaaaa-0000-6000-8000-000000000000")) is None
     assert "1f1eaaaa" in caplog.text
     assert "empty state" in caplog.text
+
+
+def test_a_question_that_gets_the_answer_of_another_is_told_of(saver: Saver, caplog: pytest.LogCaptureFixture) -> None:
+    """#8837"""
+
+    def ask(state: Any) -> Any:
+        return {"seen": [f"{interrupt('first')}+{interrupt('second')}"]}
+
+    graph = line(saver, "ask", ask=ask)
+    with caplog.at_level(logging.WARNING, "lockstep"):
+        for id in ("asked", "not asked"):
+            graph.invoke({"seen": []}, thread(id))
+            graph.invoke(Command(resume="A"), thread(id))
+        assert graph.invoke(Command(resume="B"), thread("asked"))["seen"] == ["A+B"]
+        assert caplog.records == []
+        assert graph.invoke(None, thread("not asked"))["seen"] == ["A+A"]
+    (warned,) = caplog.records
+    assert "'not asked'" in warned.message
+    assert "'ask'" in warned.message
 
 
 def test_subgraphs_keep_their_checkpoints_beside_those_of_the_graph(saver: Saver, opened: Opened) -> None:

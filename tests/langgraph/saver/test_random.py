@@ -47,7 +47,7 @@ def build(saver: Any, broken: set[str]) -> Any:
         word = state.get("word", "")
         if word.startswith("send"):
             return [Send("work", {"item": number, "word": word}) for number in range(int(word[4:]))]
-        return {"ask": ["ask"], "both": ["left", "right"], "sub": ["inner"], "fail": ["left", "fail"]}.get(
+        return {"ask": ["ask"], "both": ["left", "right"], "sub": ["inner"], "fail": ["fail"]}.get(
             word, ["left"]
         )
 
