@@ -21,7 +21,7 @@ from lockstep.session import current as sessions
 from lockstep.session import exceptions, sites, snapshot
 from lockstep.session.asides import aside, told
 from lockstep.session.call import Call, Piece
-from lockstep.session.lanes import ours
+from lockstep.session.lanes import INSIDE, leave, ours
 from lockstep_langgraph import lanes, responses, turns
 
 # The task that is running, or what of it was sent to another thread.
@@ -32,12 +32,27 @@ _RESPONSE = "response"
 # The call whose own code is running: what that calls in turn is its child, and does not happen where it is served.
 within: ContextVar[Call | None] = ContextVar("lockstep_langgraph_call", default=None)
 
+# The one that is asked of the outside for all of these: what is told meanwhile is told again with it.
+outermost: ContextVar[Call | None] = ContextVar("lockstep_langgraph_outermost", default=None)
+
 sites.pass_over(os.path.dirname(__file__))
 
 
-def on() -> bool:
-    """Whether anybody answers calls here."""
-    return sessions.session is not None or turns.running() is not None
+_replays: list[Any] = []  # those of the turns whose tasks are running
+
+
+def on(kind: str) -> bool:
+    """Whether anybody answers calls of this kind here. In a replay, a call that a node makes on a thread without the
+    graph's context would be made for real: that stops it."""
+    if sessions.session is not None or turns.running() is not None:
+        return True
+    if _replays:
+        reason = (
+            f"a {kind} was called outside of its task's context, on a thread that a node has started: such a call is"
+            " not recorded. Start it with contextvars.copy_context().run, or by an executor of LangChain's"
+        )
+        _replays[-1].stops(Code.NOT_COVERED, reason, kind, kind, sites.site(2))
+    return False
 
 
 class _Strand:
@@ -68,9 +83,14 @@ def lane() -> str:
 def in_task(config: Any) -> Iterator[None]:
     """What runs in this block is the task of this config."""
     token = _strand.set(_Strand(lanes.of_config(config)))
+    replay = getattr(turns.running(), "replay", None)
+    if replay is not None:
+        _replays.append(replay)
     try:
         yield
     finally:
+        if replay is not None:
+            _replays.remove(replay)
         with suppress(ValueError):  # a coroutine that was dropped half way is closed in another context
             _strand.reset(token)
 
@@ -120,22 +140,26 @@ def fault(where: str, error: BaseException) -> None:
 class Running:
     """What runs in this block belongs to the call. Can be entered again and again."""
 
-    __slots__ = ("_call", "_inside", "_token")
+    __slots__ = ("_call", "_inside", "_outermost", "_token")
 
     def __init__(self, call: Call) -> None:
         self._call = call
         self._inside: Any = None
         self._token: Token[Call | None] | None = None
+        self._outermost: Token[Call | None] | None = None
 
     def __enter__(self) -> None:
         self._token = within.set(self._call)
+        self._outermost = outermost.set(self._call) if outermost.get() is None else None
         self._inside = self._call.inside()
         self._inside.__enter__()
 
     def __exit__(self, *error: object) -> None:
         self._inside.__exit__(*error)
         if self._token is not None:
-            _left(self._token)
+            _left(within, self._token)
+        if self._outermost is not None:
+            _left(outermost, self._outermost)
 
 
 class Program:
@@ -156,12 +180,22 @@ class Program:
     def __exit__(self, *error: object) -> None:
         self._program.__exit__(*error)
         if self._token is not None:
-            _left(self._token)
+            _left(within, self._token)
 
 
-def _left(token: Token[Call | None]) -> None:
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What runs in this block is no doing of the program's."""
+    token = INSIDE.set(INSIDE.get() or True)
+    try:
+        yield
+    finally:
+        leave(token)
+
+
+def _left(var: ContextVar[Call | None], token: Token[Call | None]) -> None:
     try:  # noqa: SIM105 - passed for each chunk of an answer
-        within.reset(token)
+        var.reset(token)
     except ValueError:
         pass  # a coroutine that was dropped half way is closed in another context
 
@@ -217,6 +251,25 @@ def _revived(call: Any, piece: Piece, response: Value) -> BaseException:
 def past_end(call: Any) -> None:
     """The program reads on where the recorded one did not."""
     call.session.diverge(Code.PAST_END, "the recorded program read no further", call=call)
+
+
+class Peeked:
+    """A served call of which the first piece has been taken already, and is handed out again."""
+
+    def __init__(self, call: Any, piece: Piece) -> None:
+        self._call = call
+        self._piece: Piece | None = piece
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+    def take(self) -> Piece:
+        piece, self._piece = self._piece, None
+        return piece if piece is not None else self._call.take()
+
+    async def atake(self) -> Piece:
+        piece, self._piece = self._piece, None
+        return piece if piece is not None else await self._call.atake()
 
 
 async def dropped(call: Any) -> None:

@@ -26,7 +26,7 @@ from lockstep.session import snapshot
 from lockstep.session.asides import aside, told
 from lockstep.session.call import Call, Piece
 from lockstep.session.lanes import INSIDE, leave
-from lockstep_langgraph import answers, calls
+from lockstep_langgraph import answers, cached, calls
 from lockstep_langgraph.calls import Program, Running
 
 KIND = "model"
@@ -44,9 +44,10 @@ def generating(plain: Any) -> Any:
 
     @functools.wraps(plain)
     def _generate_with_cache(self: Any, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
-        if not calls.on():
+        if not calls.on(KIND):
             return plain(self, messages, stop=stop, run_manager=run_manager, **kwargs)
-        return plain(_stand_in(self, _id(run_manager)), messages, stop=stop, run_manager=run_manager, **kwargs)
+        stand_in = _stand_in(self, _id(run_manager), (messages, stop, kwargs))
+        return plain(stand_in, messages, stop=stop, run_manager=run_manager, **kwargs)
 
     return _generate_with_cache
 
@@ -58,9 +59,9 @@ def agenerating(plain: Any) -> Any:
     async def _agenerate_with_cache(
         self: Any, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Any:
-        if not calls.on():
+        if not calls.on(KIND):
             return await plain(self, messages, stop=stop, run_manager=run_manager, **kwargs)
-        stand_in = _stand_in(self, _id(run_manager))
+        stand_in = _stand_in(self, _id(run_manager), (messages, stop, kwargs))
         return await plain(stand_in, messages, stop=stop, run_manager=run_manager, **kwargs)
 
     return _agenerate_with_cache
@@ -107,7 +108,7 @@ def _id(run_manager: Any) -> str:
 
 def _of_run(model: Any, input: Any, config: Any) -> tuple[Any, Any, Any]:
     """Who is to run. The run gets its id here, as LangChain would draw it, since its message is called by that."""
-    if not calls.on():
+    if not calls.on(KIND):
         return model, input, config
     config = ensure_config(config)
     if config.get("run_id") is None:
@@ -116,13 +117,16 @@ def _of_run(model: Any, input: Any, config: Any) -> tuple[Any, Any, Any]:
     return _stand_in(model, f"lc_run--{config['run_id']}"), input, config
 
 
-def _stand_in(model: Any, message_id: str) -> Any:
+def _stand_in(model: Any, message_id: str, asking: tuple[Any, Any, dict[str, Any]] | None = None) -> Any:
     cls: Any = type(model)
-    provider = _Provider(model, message_id)
+    provider = _Provider(model, message_id, asking)
     found = cls.__new__(cls)
     hooks = {name: getattr(provider, name) for name in _HOOKS if getattr(cls, name, None) is not None}
     # Only what goes to the provider is limited, and waits there.
-    object.__setattr__(found, "__dict__", {**model.__dict__, **hooks, "rate_limiter": None})
+    fields = {**model.__dict__, **hooks, "rate_limiter": None}
+    if asking is not None and (cache := cached.of(model, provider)) is not None:
+        fields["cache"] = cache
+    object.__setattr__(found, "__dict__", fields)
     for name in ("__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__"):
         object.__setattr__(found, name, getattr(model, name, None))
     return found
@@ -132,14 +136,27 @@ class _Provider:
     """The provider of a model, for one call of LangChain's: recorded, or served.
 
     message_id   what LangChain calls a message that the provider gives without an id
+    asking       what it will be asked, where a cache may answer before
+    opened       the call, if a cache has been asked already; `served`: from the record
     """
 
-    def __init__(self, model: Any, message_id: str) -> None:
+    def __init__(self, model: Any, message_id: str, asking: tuple[Any, Any, dict[str, Any]] | None) -> None:
+        self.opened: Any = None
+        self.served = False
+        self._asking = asking
         self._model = model
         self._class: Any = type(model)
         self._message_id = message_id
 
-    def _open(self, asked: Any, stop: Any, kwargs: dict[str, Any]) -> Call | None:
+    def open(self) -> Any:
+        """Asks before the provider is: a cache's look-up."""
+        assert self._asking is not None
+        self.opened = self._open(*self._asking)
+        return self.opened
+
+    def _open(self, asked: Any, stop: Any, kwargs: dict[str, Any]) -> Any:
+        if self.opened is not None:
+            return self.opened
         call = calls.opened(KIND)
         if call is None:
             return None
@@ -164,6 +181,7 @@ class _Provider:
         if call.held:
             call.ready()
         if not call.live:
+            self.served = True
             return self._whole(call, list(calls.taken(call)), run_manager)
         try:
             with Running(call):
@@ -173,7 +191,7 @@ class _Provider:
         except BaseException as error:
             calls.failed(call, error)
             raise
-        self._end(call, result)
+        self.end(call, result)
         return result
 
     async def _agenerate(self, asked: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
@@ -184,6 +202,7 @@ class _Provider:
         if call.held:
             await call.aready()
         if not call.live:
+            self.served = True
             pieces = [piece async for piece in calls.ataken(call)]
             for piece in pieces:
                 await _atell(piece, run_manager)
@@ -196,7 +215,7 @@ class _Provider:
         except BaseException as error:
             calls.failed(call, error)
             raise
-        self._end(call, result)
+        self.end(call, result)
         return result
 
     def _stream(
@@ -230,7 +249,7 @@ class _Provider:
         if call.held:
             call.ready()
         if not call.live:
-            given = False
+            given, self.served = False, True
             try:
                 for piece in calls.taken(call):
                     _tell(piece, run_manager)
@@ -257,7 +276,7 @@ class _Provider:
                 self._part(call, what, item)
                 got.append(item)
                 yield item
-            self._end(call, _merged(got) if what == _CHUNK else _assembled(got))
+            self.end(call, _merged(got) if what == _CHUNK else _assembled(got))
         finally:
             call.end(Status.CLOSED)
             with Running(call):
@@ -275,7 +294,7 @@ class _Provider:
         if call.held:
             await call.aready()
         if not call.live:
-            given = False
+            given, self.served = False, True
             try:
                 async for piece in calls.ataken(call):
                     await _atell(piece, run_manager)
@@ -302,7 +321,7 @@ class _Provider:
                 self._part(call, what, item)
                 got.append(item)
                 yield item
-            self._end(call, _merged(got) if what == _CHUNK else _assembled(got))
+            self.end(call, _merged(got) if what == _CHUNK else _assembled(got))
         finally:
             call.end(Status.CLOSED)
             with Running(call):
@@ -335,7 +354,7 @@ class _Provider:
             call.session.fault("a piece of a model's answer", error)
             call.part({"$": "unstorable", "why": str(error)})
 
-    def _end(self, call: Any, result: ChatResult | None) -> None:
+    def end(self, call: Any, result: ChatResult | None) -> None:
         value: Value = None
         if result is not None:
             try:
@@ -349,6 +368,10 @@ class _Provider:
         call.end(Status.OK, value)
 
     # Serving.
+
+    def whole(self, call: Any, end: Piece) -> ChatResult:
+        """What a whole answer is."""
+        return _made(call, answers.result, end.value)  # type: ignore[no-any-return]
 
     def _whole(self, call: Any, pieces: list[Piece], run_manager: Any) -> ChatResult:
         for piece in pieces:

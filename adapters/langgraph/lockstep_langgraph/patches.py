@@ -52,6 +52,15 @@ def _seams() -> tuple[Seam, ...]:
         Seam(chat, "BaseChatModel._achat_model_stream_v3", models.streaming_events, ("input", "config"), optional=True),
         Seam(tool, "BaseTool.run", tools.running, ("tool_input",)),
         Seam(tool, "BaseTool.arun", tools.arunning, ("tool_input",)),
+        Seam(
+            "langchain_core.callbacks.manager", "CallbackManager.on_custom_event", tools.dispatching, ("name", "data")
+        ),
+        Seam(
+            "langchain_core.callbacks.manager",
+            "AsyncCallbackManager.on_custom_event",
+            tools.dispatching,
+            ("name", "data"),
+        ),
         Seam(loop, "PregelLoop.tick", _ticking),
         Seam(loop, "PregelLoop.accept_push", _accepting, ("task", "write_idx")),
         Seam("langgraph.pregel._runner", "run_with_retry", _running_task, ("task",)),

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_custom_event
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
 from langchain_core.tools.base import _get_runnable_config_param
@@ -35,7 +36,7 @@ from lockstep_langgraph.calls import Program, Running
 KIND = "tool"
 
 _RUNTIME = "__pregel_runtime"
-_WROTE, _DELTA = "wrote", "delta"
+_WROTE, _DELTA, _EVENT = "wrote", "delta", "event"
 _ENDED = "$ended"  # how a tool left its graph's node: part of its outcome, no failure of it
 _HINTS = ("effect", "lockstep")  # in a tool's metadata
 _OWN = frozenset({"config", "run_manager", "callbacks"})
@@ -46,7 +47,7 @@ def running(plain: Any) -> Any:
 
     @functools.wraps(plain)
     def run(self: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.on():
+        if not calls.on(KIND):
             return plain(self, tool_input, *args, **kwargs)
         return plain(_stand_in(self), tool_input, *args, **kwargs)
 
@@ -58,7 +59,7 @@ def arunning(plain: Any) -> Any:
 
     @functools.wraps(plain)
     async def arun(self: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.on():
+        if not calls.on(KIND):
             return await plain(self, tool_input, *args, **kwargs)
         return await plain(_stand_in(self), tool_input, *args, **kwargs)
 
@@ -85,6 +86,8 @@ def _run(tool: Any) -> Callable[..., Any]:
             call.ready()
         if not call.live:
             for piece in calls.taken(call):
+                if isinstance(event := told(piece.value, _EVENT), dict):
+                    dispatch_custom_event(str(event["name"]), _value(call, event))
                 _tell(call, piece, kwargs)
             return _answer(call, tool, piece)
         try:
@@ -109,6 +112,8 @@ def _arun(tool: Any) -> Callable[..., Any]:
             await call.aready()
         if not call.live:
             async for piece in calls.ataken(call):
+                if isinstance(event := told(piece.value, _EVENT), dict):
+                    await adispatch_custom_event(str(event["name"]), _value(call, event))
                 _tell(call, piece, kwargs)
             return _answer(call, tool, piece)
         try:
@@ -148,13 +153,19 @@ def _arguments(tool: BaseTool, method: Any, args: tuple[Any, ...], kwargs: dict[
         names = list(inspect.signature(method).parameters.values())
         plain = [each.name for each in names if each.kind is each.POSITIONAL_OR_KEYWORD]
         given = {**dict(zip(plain or ["tool_input"], args, strict=False)), **given}
-    config = _get_runnable_config_param(method)
+    config = _config_of(type(tool), method.__name__)
     named = tool._filter_injected_args(given)
     return {
         name: calls.inert(value)
         for name, value in named.items()
         if name not in _OWN and name != config and not _is_runtime(value)
     }
+
+
+@functools.lru_cache(512)
+def _config_of(cls: Any, name: str) -> str | None:
+    """The parameter that LangChain gives a config to. Looking for it takes as long as all the rest."""
+    return _get_runnable_config_param(getattr(cls, name))
 
 
 def _is_runtime(value: Any) -> bool:
@@ -286,6 +297,27 @@ class _Telling:
         return write
 
 
+def dispatching(plain: Any) -> Any:
+    """Wraps `CallbackManager.on_custom_event`, where an event of a tool's own comes to."""
+
+    @functools.wraps(plain)
+    def on_custom_event(self: Any, name: str, data: Any, *args: Any, **kwargs: Any) -> Any:
+        call: Any = calls.outermost.get() if self.handlers else None
+        if call is not None:
+            _event(call, name, data)
+        return plain(self, name, data, *args, **kwargs)
+
+    return on_custom_event
+
+
+def _event(call: Any, name: str, data: Any) -> None:
+    try:
+        call.part(aside(_EVENT, {"name": name, "value": snapshot.to_value(data)}))
+    except LockstepError as error:
+        call.session.fault("an event of a tool's own", error)
+        call.part(aside(_EVENT, {"name": name, "why": str(error)}))
+
+
 def _with_writer(runtime: Any, writer: Callable[[Any], None]) -> Any:
     import copy
 
@@ -328,6 +360,6 @@ def _tell(call: Any, piece: Piece, kwargs: dict[str, Any]) -> None:
 def _value(call: Any, body: Any) -> Any:
     if "why" in body:
         call.session.diverge(
-            Code.UNSERVABLE, f"what the tool wrote to the stream could not be recorded: {body['why']}", call=call
+            Code.UNSERVABLE, f"what the tool told besides could not be recorded: {body['why']}", call=call
         )
     return _given(call, body["value"])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
@@ -17,10 +20,12 @@ from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import RunnableParallel
 from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import BaseModel
-from recorded import WAYS, InSession, Native, both
+from recorded import WAYS, InSession, Native, both, turn_of
 from scripted import Asked, Scripted, Streaming, says
 
-from lockstep.errors import Divergence
+from lockstep.errors import Code, Divergence
+from lockstep.session.native import Memory
+from lockstep_langgraph import turns
 
 HELLO: Any = {"messages": [("user", "hello")]}
 
@@ -369,6 +374,66 @@ def test_a_call_in_a_lane_of_its_task() -> None:
     run = Native()
     run.record(node_that_returns(lambda: model.invoke(ASK)))
     assert run.effects() == [["model", "scripted-1", "main/node", []]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("model", [Scripted, Streaming])
+def test_a_cache_answers_what_it_answered_whatever_it_knows_by_now(model: type[Scripted], way: Any) -> None:
+    asked = Asked()
+    asking = model(says=says("hi"), asked=asked, cache=InMemoryCache())
+
+    def twice() -> Any:
+        return [asking.invoke("one"), asking.invoke("one"), asking.invoke("two")]
+
+    run = way()
+    program = node_that_returns(twice)
+    before = run.record(program)
+    assert asked.models == 2
+    assert run.replay(program) == before
+    assert (run.difference, run.identical) == (None, True)
+    assert asked.models == 2
+    assert len(run.effects()) == 3
+    assert len({said["content"] for said in before[0]}) == 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_cache_that_knew_nothing_is_not_asked_when_it_knows(way: Any) -> None:
+    asked = Asked()
+    asking = Streaming(says=says("hi"), asked=asked, cache=InMemoryCache())
+
+    async def once() -> Any:
+        return await asking.ainvoke("one")
+
+    both(way, asked, awaited_node_that_returns(once), models=1, tools=0)
+
+
+def test_a_call_on_a_thread_without_the_task_s_context_stops_a_replay() -> None:
+    asked = Asked()
+    model = Scripted(says=says("hi"), asked=asked)
+    stopped: list[tuple[Any, ...]] = []
+
+    class Replay:
+        def stops(self, *told: Any) -> None:
+            stopped.append(told)
+            raise InterruptedError
+
+    def asks() -> None:
+        with suppress(InterruptedError):
+            model.invoke(ASK)
+
+    def on_a_thread() -> Any:
+        thread = threading.Thread(target=asks)
+        thread.start()
+        thread.join()
+        return None
+
+    program = node_that_returns(on_a_thread)
+    with turn_of(Memory(), bytes(16)):
+        current: Any = turns.current.get()
+        current.replay = Replay()
+        program()
+    assert asked.models == 0
+    assert [told[0] for told in stopped] == [Code.NOT_COVERED]
 
 
 async def _drawn(stream: AsyncIterator[Any]) -> list[Any]:

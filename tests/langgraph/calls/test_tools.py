@@ -14,6 +14,8 @@ import pytest
 import requests
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_custom_event
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, Tool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -315,6 +317,45 @@ if hasattr(ToolRuntime, "emit_output_delta"):  # LangGraph has it since 1.2
 
         found = both(way, asked, streamed, models=0, tools=1)
         assert [each["event"] for each in found] == ["tool-started", "tool-output-delta", "tool-finished"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_events_of_a_tool_s_own_are_told_again(way: Any) -> None:
+    asked = Asked()
+
+    def look(number: int) -> str:
+        """Looks."""
+        dispatch_custom_event("looking", {"number": number, "token": asked.tool("look")})
+        return "looked"
+
+    async def alook(number: int) -> str:
+        """Looks."""
+        await adispatch_custom_event("looking", {"number": number, "token": asked.tool("look")})
+        return "looked"
+
+    graph = tools_graph(StructuredTool.from_function(look, alook))
+
+    async def events() -> Any:
+        found = graph.astream_events(calling(("look", {"number": 7})), version="v2")
+        return [[each["event"], each["name"], plain(each["data"])] async for each in found]
+
+    told = both(way, asked, lambda: asyncio.run(events()), models=0, tools=1)
+    assert [name for event, name, _ in told if event == "on_custom_event"] == ["looking"]
+
+    class Hears(BaseCallbackHandler):
+        def __init__(self) -> None:
+            self.told: list[Any] = []
+
+        def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
+            self.told.append([name, data])
+
+    def heard() -> Any:
+        hears = Hears()
+        graph.invoke(calling(("look", {"number": 7})), {"callbacks": [hears]})
+        return hears.told
+
+    asked.clear()
+    assert len(both(way, asked, heard, models=0, tools=1)) == 1
 
 
 @pytest.mark.parametrize("way", WAYS)
