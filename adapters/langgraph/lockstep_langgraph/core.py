@@ -268,6 +268,8 @@ class Core:
             yield
         except Exception as error:
             told = _told(thread.id, error)
+            if told.code in (Code.NO_RUN, Code.NOT_A_STORE):
+                self.threads.forget(thread)  # deleted meanwhile: what comes next begins anew
             if turn is not None:
                 turn.failed = told
             else:

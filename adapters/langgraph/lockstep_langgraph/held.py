@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lockstep.errors import Code, StoreError
-from lockstep_langgraph.shelves import Book, Shelf
+from lockstep_langgraph.shelves import Book, Replaced, Shelf
 from lockstep_langgraph.threads import Thread
 
 MOST_THREADS = 256
@@ -36,10 +36,15 @@ class Threads:
                 yield None
                 return
             with thread.lock:
-                if not thread.closed:
+                if thread.closed:
+                    continue
+                try:
                     thread.refresh()
-                    yield thread
-                    return
+                except Replaced:
+                    self.forget(thread)
+                    continue
+                yield thread
+                return
 
     def ids(self) -> list[str]:
         return self.shelf.threads()
@@ -56,6 +61,10 @@ class Threads:
         """Puts other events in a thread's place; whoever has its lock may do so."""
         self._let_go(id)
         self.shelf.rewrite(id, write)
+
+    def forget(self, thread: Thread) -> None:
+        """The thread is read again when it is asked for."""
+        self._close(thread.id)
 
     def _let_go(self, id: str) -> None:
         """Raises StoreError LS203 while a turn is on in it: what that still puts would have no place."""

@@ -26,6 +26,10 @@ class Branch(msgspec.Struct, frozen=True):
     latest: bool = True
 
 
+class Replaced(Exception):
+    """Another process has deleted the thread, or put another in its place: the book is of no use any more."""
+
+
 class Book(Protocol):
     """The log of one thread. Used under its thread's lock."""
 
@@ -43,7 +47,8 @@ class Book(Protocol):
 
     def news(self) -> tuple[list[Branch], Iterator[tuple[str, Event]]] | None:
         """What was stored since it was last asked and not by this book, None (cheap) where that is nothing: branches
-        that are new, and STEP and WRITES events with the branch that each stands in, parents' first."""
+        that are new, and STEP and WRITES events with the branch that each stands in, parents' first. Raises
+        Replaced."""
         ...
 
     @property

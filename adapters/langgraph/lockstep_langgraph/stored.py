@@ -17,13 +17,14 @@ from lockstep.log.checkpoints import CHANNELS
 from lockstep.log.model import Event, Kind, Value
 from lockstep.log.store import Store, open_store
 from lockstep.session.native import Journal
-from lockstep_langgraph.shelves import MAIN, Book, Branch
+from lockstep_langgraph.shelves import MAIN, Book, Branch, Replaced
 
 PREFIX = "langgraph/"
 _AWAY = "rewriting-"  # what a thread is called while it is written anew
 _LONGEST = 150  # characters of an id, quoted: a run's name may have 200
 _SHORTENED = "%-"  # what a quoted id has nowhere
 _TOLD = ("metadata", CHANNELS, "more")  # of a checkpoint's record: where the program's own words stand
+_GONE = frozenset({Code.NO_RUN, Code.NOT_A_STORE})
 _NATIVE = frozenset({Kind.STEP, Kind.WRITES})
 
 
@@ -66,7 +67,16 @@ class StoredBook:
         if not journal.changed() and not self._stale:
             return None
         self._stale = False
-        reader = journal.reader()
+        try:
+            reader = journal.reader()
+        except StoreError as error:
+            raise (Replaced() if error.code in _GONE else error) from None
+        meta: Any = reader.meta
+        # Numbers of runs are used again; a vault is one run's.
+        if meta.get("vault") != journal.meta.get("vault") or self._branches.keys() > {
+            each.name for each in reader.branches
+        }:
+            raise Replaced
         new: list[Branch] = []
         events: list[tuple[str, Event]] = []
         for info in reader.branches:

@@ -179,3 +179,42 @@ def test_an_interrupt_is_answered_while_another_thread_of_the_program_runs(saver
     graph.invoke({"seen": []}, thread("two"))
     results: list[Any] = [graph.invoke(Command(resume=id), thread(id))["seen"][1] for id in ("one", "two")]
     assert results == ["answered one", "answered two"]
+
+
+@pytest.mark.parametrize("what", ["prune", "delete", "begin anew", "copy over"])
+def test_a_thread_that_somebody_else_replaced_is_read_anew(saver: Saver, opened: Opened, what: str) -> None:
+    other = opened()
+    here, there = line(saver, "a", "b"), line(other, "a", "b")
+    here.invoke({"seen": ["old"]}, thread())
+    there.invoke({"seen": ["other"]}, thread("source"))
+    assert there.get_state(thread()).values["seen"] == ["old", "a", "b"]
+    expected: list[str] = []
+    match what:
+        case "prune":
+            other.prune(["t"])
+            expected = ["old", "a", "b"]
+        case "copy over":
+            other.copy_thread("source", "t")
+            expected = ["other", "a", "b"]
+        case "begin anew":
+            other.delete_thread("t")
+            there.invoke({"seen": ["new"]}, thread())
+            expected = ["new", "a", "b"]
+        case _:
+            other.delete_thread("t")
+    for graph in (here, there):
+        assert graph.get_state(thread()).values.get("seen", []) == expected
+        expected = [*expected, "more", "a", "b"]
+        assert graph.invoke({"seen": ["more"]}, thread())["seen"] == expected
+    assert [found.checkpoint["id"] for found in saver.list(thread())] == [
+        found.checkpoint["id"] for found in other.list(thread())
+    ]
+
+
+def test_a_store_that_was_removed_is_made_anew(saver: Saver, store: str) -> None:
+    graph = line(saver, "a")
+    graph.invoke({"seen": ["old"]}, thread())
+    saver.close()
+    Path(store).unlink()
+    assert graph.get_state(thread()).values == {}
+    assert graph.invoke({"seen": ["new"]}, thread())["seen"] == ["new", "a"]

@@ -47,9 +47,7 @@ def build(saver: Any, broken: set[str]) -> Any:
         word = state.get("word", "")
         if word.startswith("send"):
             return [Send("work", {"item": number, "word": word}) for number in range(int(word[4:]))]
-        return {"ask": ["ask"], "both": ["left", "right"], "sub": ["inner"], "fail": ["fail"]}.get(
-            word, ["left"]
-        )
+        return {"ask": ["ask"], "both": ["left", "right"], "sub": ["inner"], "fail": ["fail"]}.get(word, ["left"])
 
     def work(state: State) -> Any:
         return {"seen": [f"work {state['item']}"], "files": {f"f{state['item']}": ["x"] * 3}}
