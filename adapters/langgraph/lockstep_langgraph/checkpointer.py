@@ -66,6 +66,8 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         on_conflict: Literal["warn", "raise"] = "warn",
         paranoid: bool = False,
     ) -> None:
+        if on_conflict not in ("warn", "raise"):
+            raise ValueError(f"on_conflict is 'warn' or 'raise', and not {on_conflict!r}")
         super().__init__(serde=serde)
         self._core = Core(StoredShelf(store), Codec(types, serde=serde), on_conflict, paranoid=paranoid)
         patches.install()
@@ -278,11 +280,11 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
 class _Where:
     """What a config addresses."""
 
-    __slots__ = ("any_ns", "branch", "id", "ns", "thread")
+    __slots__ = ("_thread", "any_ns", "branch", "id", "ns")
 
     def __init__(self, config: RunnableConfig) -> None:
         conf: Mapping[str, Any] = config.get("configurable") or {}
-        self.thread = str(conf.get("thread_id", ""))
+        self._thread = conf.get("thread_id")
         ns = conf.get("checkpoint_ns")
         self.any_ns = ns is None
         self.ns = str(ns or "")
@@ -290,6 +292,12 @@ class _Where:
         self.id = str(id) if id else None
         branch = conf.get(BRANCH)
         self.branch = str(branch) if branch else None
+
+    @property
+    def thread(self) -> str:
+        if self._thread is None:
+            raise KeyError("thread_id")  # as LangGraph's own savers do
+        return str(self._thread)
 
 
 def _matching(thread: Thread, where: _Where | None, before: str | None) -> list[tuple[Thread, Entry]]:

@@ -7,6 +7,7 @@ import inspect
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -382,3 +383,24 @@ def test_versions_of_another_saver_go_on_as_text() -> None:
     ]
     theirs = InMemorySaver().get_next_version(InMemorySaver().get_next_version(None, None), None)  # type: ignore[arg-type]
     assert saver.get_next_version(theirs, None) > theirs
+
+
+def test_what_makes_no_sense_is_refused(saver: Saver, store: str) -> None:
+    with pytest.raises(ValueError, match="on_conflict"):
+        LockstepCheckpointer(store, on_conflict="shrug")  # type: ignore[arg-type]
+    for asked in (lambda: saver.get_tuple({"configurable": {}}), lambda: list(saver.list({"configurable": {}}))):
+        with pytest.raises(KeyError, match="thread_id"):
+            asked()
+    assert list(saver.list(None, before={"configurable": {"checkpoint_id": "0"}})) == []
+
+
+def test_without_a_store_it_is_the_one_of_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCKSTEP_STORE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    saver = LockstepCheckpointer()
+    line(saver, "a").invoke({"seen": []}, thread())
+    saver.close()
+    assert (tmp_path / ".lockstep" / "store.db").exists()
+    assert line(LockstepCheckpointer(tmp_path / ".lockstep" / "store.db"), "a").get_state(thread()).values["seen"] == [
+        "a"
+    ]
