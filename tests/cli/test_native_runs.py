@@ -85,13 +85,17 @@ def test_log_draws_nodes_turns_calls_and_branches(store: str, lockstep: Lockstep
         ".1  model  gpt-4o  → get_order  20+5 tok",
         '1  ● input  user "where is 452?"',
         '0  ○ input  {"messages": ["where is 452?"]}',
-        "└─ langgraph/t-91@update  from :3",
+        "└─ langgraph/t-91@update  from :3  1 step",
     ]
 
 
 def test_log_of_a_branch_says_where_it_left_and_shows_what_it_shares(store: str, lockstep: Lockstep) -> None:
     lines = squeezed(lockstep("log", "langgraph/t-91@update").stdout)
-    assert lines[:3] == ["langgraph/t-91@update  complete", "from langgraph/t-91:3", '4  ○ update  notes = ["edited"]']
+    assert lines[:3] == [
+        "langgraph/t-91@update  complete",
+        "from langgraph/t-91:3, 1 step",
+        '4  ○ update  notes = ["edited"]',
+    ]
     assert lines[3].startswith("turn 1  invoke")
 
 

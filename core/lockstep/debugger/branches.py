@@ -34,6 +34,7 @@ class Fork(msgspec.Struct, frozen=True):
     live     calls that ran for real; `reused`, `edited` and `served`: that were answered from the record, by an edit,
              and from the record past an edit
     refused  the call that was not allowed, in words
+    own      of a native run, steps of its own, beside those that it shares
     """
 
     address: str
@@ -48,6 +49,7 @@ class Fork(msgspec.Struct, frozen=True):
     refused: tuple[str, ...] = ()
     size: int = 0
     problem: str = ""
+    own: int = 0
 
 
 def forks(reader: RunReader, path: str, branch: str) -> list[Fork]:
@@ -70,7 +72,10 @@ def forks(reader: RunReader, path: str, branch: str) -> list[Fork]:
 def fork(reader: RunReader, path: str, info: BranchInfo) -> Fork:
     """What is told of one branch; damage in it must not hide the others."""
     address, parent = str(Address(path, info.name)), Address(reader.info.name, info.parent)
-    bare = Fork(address, str(parent), info.state.value, steps=info.steps, size=info.size, problem=info.problem)
+    bare = Fork(
+        address, str(parent), info.state.value, steps=info.steps, size=info.size, problem=info.problem,
+        own=info.steps - info.before if is_native(reader.stored.meta) else 0,
+    )  # fmt: skip
     if info.problem:
         return msgspec.structs.replace(bare, state=DAMAGED)
     try:

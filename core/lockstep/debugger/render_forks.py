@@ -68,6 +68,8 @@ def came(fork: branches.Fork) -> str:
     """What came of a branch: how its calls were answered, and how it ended where that is not well."""
     counts = (("live", fork.live), ("reused", fork.reused), ("refused", len(fork.refused)))
     told = [f"{name} {count}" for name, count in counts if count]
+    if not told and fork.own:
+        told.append(words.number(fork.own, "step"))
     if fork.state not in (RunState.COMPLETE, RunState.REFUSED):
         told.append(fork.state)
     return ", ".join(told)
