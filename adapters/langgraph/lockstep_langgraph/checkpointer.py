@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -21,7 +21,6 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    DeltaChannelHistory,
     get_checkpoint_metadata,
 )
 
@@ -35,6 +34,9 @@ from lockstep_langgraph.threads import Put, Thread
 from lockstep_langgraph.values import Codec
 
 BRANCH = "lockstep_branch"  # in `configurable`: the branch to go on with, one that Lockstep made
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import DeltaChannelHistory  # not in every version
 
 
 class LockstepCheckpointer(BaseCheckpointSaver[Any]):

@@ -91,7 +91,9 @@ def _rebuilding(plain: Any, name: str) -> Any:
     """What is rebuilt from many checkpoints is so by reading each, so that those from before are noticed."""
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
-    general: Any = getattr(BaseCheckpointSaver, name)
+    general: Any = getattr(BaseCheckpointSaver, name, None)
+    if general is None:
+        return plain  # this version of LangGraph never asks for it
 
     @functools.wraps(plain)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
