@@ -11,9 +11,11 @@ graph's stream, and its output so far (`emit_output_delta`). So is how it ends o
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -22,6 +24,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
 from langchain_core.tools.base import _get_runnable_config_param
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
+from langgraph.types import interrupt
 
 from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Status, Value
@@ -35,8 +38,8 @@ from lockstep_langgraph.calls import Program, Running
 
 KIND = "tool"
 
-_RUNTIME = "__pregel_runtime"
-_WROTE, _DELTA, _EVENT = "wrote", "delta", "event"
+_RUNTIME, _SCRATCHPAD = "__pregel_runtime", "__pregel_scratchpad"
+_WROTE, _DELTA, _EVENT, _ASKS = "wrote", "delta", "event", "asks"
 _ENDED = "$ended"  # how a tool left its graph's node: part of its outcome, no failure of it
 _HINTS = ("effect", "lockstep")  # in a tool's metadata
 _OWN = frozenset({"config", "run_manager", "callbacks"})
@@ -264,6 +267,10 @@ class _Telling:
         if config is not None and runtime is not None:
             writing = self._writer(runtime.stream_writer, _WROTE)
             configurable = {**config["configurable"], _RUNTIME: runtime.override(stream_writer=writing)}
+            scratchpad = configurable.get(_SCRATCHPAD)
+            if scratchpad is not None:
+                counter = self._counter(scratchpad.interrupt_counter)
+                configurable[_SCRATCHPAD] = dataclasses.replace(scratchpad, interrupt_counter=counter)
             self._set(var_child_runnable_config, {**config, "configurable": configurable})
         for name, value in self._kwargs.items():
             if _is_runtime(value):
@@ -278,6 +285,17 @@ class _Telling:
                 var.reset(token)
             except ValueError:
                 continue
+
+    def _counter(self, plain: Callable[[], int]) -> Callable[[], int]:
+        """What `interrupt` begins with, whether it has an answer or not."""
+        call = self._call
+
+        def count() -> int:
+            number = plain()
+            call.part(aside(_ASKS, number))
+            return number
+
+        return count
 
     def _set(self, var: ContextVar[Any], value: Any) -> None:
         self._tokens.append((var, var.set(value)))
@@ -350,6 +368,11 @@ def _tell(call: Any, piece: Piece, kwargs: dict[str, Any]) -> None:
         runtime = runtime or _runtime(var_child_runnable_config.get())
         if runtime is not None:
             runtime.stream_writer(_value(call, wrote))
+    elif told(piece.value, _ASKS) is not None:
+        # LangGraph notes which answers of humans a task has used. Where it has none, the record's end says what was
+        # asked.
+        with suppress(GraphInterrupt):
+            interrupt(None)
     elif (delta := told(piece.value, _DELTA)) is not None:
         outputs = _outputs()
         writer = outputs.get() if outputs is not None else None

@@ -365,8 +365,9 @@ def test_a_tool_that_asks_a_human(way: Any) -> None:
     @tool
     def refund(cents: int) -> str:
         """Refunds."""
-        answer = interrupt({"refund": cents})
-        return f"{answer} {asked.tool('refund')}"
+        first = interrupt({"refund": cents})
+        second = interrupt({"sure": first})
+        return f"{first} {second} {asked.tool('refund')}"
 
     def program() -> Any:
         builder = StateGraph(MessagesState)
@@ -374,13 +375,17 @@ def test_a_tool_that_asks_a_human(way: Any) -> None:
         builder.add_edge(START, "tools")
         graph = builder.compile(checkpointer=InMemorySaver())
         config: Any = {"configurable": {"thread_id": "1"}}
-        first = graph.invoke(calling(("refund", {"cents": 40})), config)
-        waits = [each.value for each in first["__interrupt__"]]
-        return [waits, graph.invoke(Command(resume="approved"), config)["messages"][-1].content]
+        found: list[Any] = []
+        for given in (calling(("refund", {"cents": 40})), Command(resume="approved"), Command(resume="quite")):
+            state = graph.invoke(given, config)
+            found.append([each.value for each in state.get("__interrupt__", ())])
+        waited = [write for each in graph.checkpointer.list(config) for write in each.pending_writes]  # type: ignore[union-attr]
+        return [*found, state["messages"][-1].content, sorted(str(each[1:]) for each in waited if "resume" in each[1])]
 
     found = both(way, asked, program, models=0, tools=1)
-    assert found[0] == [{"refund": 40}]
-    assert found[1].startswith("approved ")
+    assert found[:3] == [[{"refund": 40}], [{"sure": "approved"}], []]
+    assert found[3].startswith("approved quite ")
+    assert "approved" in str(found[4])
 
 
 @pytest.mark.parametrize("way", WAYS)
