@@ -109,3 +109,24 @@ def wait_for(true: Any) -> None:
             return
         time.sleep(0.005)
     pytest.fail("it never came")
+
+
+def test_a_turn_that_cannot_be_recorded_costs_the_program_nothing_but_its_record() -> None:
+    journal = Memory()
+    turn = journal.begin_turn("invoke", object())  # type: ignore[arg-type]
+    answered(journal, "kept")
+    turn.end(Status.OK, object())
+    journal.begin_turn("invoke", {}).end(Status.OK, 1)
+    assert [event.what for event in journal.events if event.kind is Kind.BEGIN] == ["turn", "model", "turn"]
+
+
+def test_a_turn_whose_beginning_cannot_be_made_has_no_end_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Memory()
+    monkeypatch.setattr(journal, "hide", _raise)
+    turn = journal.begin_turn("invoke", {})
+    turn.end(Status.OK, 1)
+    assert journal.events == [] and "too deep" in journal.faults[0]
+
+
+def _raise(*_: Any) -> Any:
+    raise RecursionError("too deep")

@@ -146,3 +146,17 @@ def test_a_difference_quotes_no_secret(tmp_path: Path, monkeypatch: pytest.Monke
             served(calls, {"text": f"b {OLD} {NEW}"})
     told = repr(caught.value.difference)
     assert OLD not in told and NEW not in told and "lockstep-secret" in told
+
+
+def test_with_a_run_that_is_replaced_go_its_secrets_and_no_others(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with open_store(str(path), create=True) as store:
+        vaults = []
+        for name, key in ((RUN, OLD), ("test/new", NEW)):
+            journal = Journal.open(store, name, META)
+            state(journal, {"text": f"use {key}"})
+            vaults.append(journal.meta["vault"])
+            journal.close()
+        store.replace_run(RUN, "test/new")
+    assert [each.name for each in (tmp_path / "s.db.vault").iterdir()] == vaults[1:]
+    assert states(path) == [{"text": f"use {NEW}"}]

@@ -218,8 +218,8 @@ class Journal:
         lock, self._reserved = self._reserved, None
         if lock is None:
             lock = self._shared.hold_turn()
-        body: Value = {"request": self.hide(request), "seed": seed}
-        self.emit(Kind.BEGIN, ROOT, pos, TURN, entry, body=body, hidden=True)
+        body: Value = {"request": request, "seed": seed}
+        self.emit(Kind.BEGIN, ROOT, pos, TURN, entry, body=body)
         return Turn(self, pos, seed, lock)
 
     def reserve_turn(self) -> bool:
@@ -263,6 +263,9 @@ class Journal:
         except Exception as error:
             self.fault("what a turn returned", error)
         try:
+            self.store_told()
+            if pos in self._lost:
+                return
             self._write(Event(Kind.END, self.position(), self.now(), ROOT, status, "", pos, -1, b"", body))
             if state is not None:
                 self._shared.set_state(state)
