@@ -19,8 +19,8 @@ import msgspec
 from lockstep.adapter.native import Continued, ForkOptions
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
-from lockstep.errors import AddressError, Code, Stop
-from lockstep.log.address import Address, called
+from lockstep.errors import AddressError, Code, Stop, TargetError
+from lockstep.log.address import Address, called, quote
 from lockstep.log.model import RunState, Status
 from lockstep.log.timeline import Effect, Place, Timeline
 from lockstep.session.native import forking as forks
@@ -28,17 +28,20 @@ from lockstep.session.native.forking import Forking
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep.session.tail import Edit as Answered
 from lockstep.session.tail import Plan as Tailed
-from lockstep_langgraph import again, changes, patches, planning, states, turns
+from lockstep_langgraph import again, changes, patches, planning, rewriting, states, turns
 from lockstep_langgraph.again import Invocation
 from lockstep_langgraph.checkpointer import BRANCH, LockstepCheckpointer
 from lockstep_langgraph.core import Core
+from lockstep_langgraph.entries import long_id
+from lockstep_langgraph.held import Threads
 from lockstep_langgraph.line import LineBook, LineShelf
 from lockstep_langgraph.planning import Call, History, Plan
-from lockstep_langgraph.stored import StoredShelf
+from lockstep_langgraph.shelves import MAIN
+from lockstep_langgraph.stored import PREFIX, StoredShelf
 from lockstep_langgraph.values import Codec
 
 if TYPE_CHECKING:
-    from lockstep.log.store import Store
+    from lockstep.log.store import RunReader, Store
 
 # Yields what is to be invoked next, is sent what became of it.
 type Course = Generator[Invocation, Outcome, Continued]
@@ -122,6 +125,9 @@ class Session:
         self.codec: Codec = own.codec if own is not None else Codec()
         self.record = Record(reader)
         self.history = History(self.record)
+        self.to = options.thread or self.thread
+        if options.thread and store.has_run(run := f"{PREFIX}{quote(options.thread)}"):
+            raise TargetError(Code.BAD_TARGET, f"there is a thread {options.thread!r} already: {run}")
         self._states, self._answers = self._edits()
         self.plan = self._plan()
         self._began = time.monotonic()
@@ -187,30 +193,43 @@ class Session:
         book: Any = StoredShelf(self.store.path).open(self.thread, create=False)
         parent = book.journal(address.branch)
         self._reveal = parent.reveal
-        edits = self._given()
-        branch = options.branch or "fork"
-        tailed = Tailed(branch, address.branch, origin, self._upto(), plan.until, edits, options.policy)
+        tailed = Tailed(
+            options.branch or "fork", address.branch, origin, self._upto(), plan.until, self._given(), options.policy
+        )  # fmt: skip
         told: dict[str, Any] = {
             **forks.told(tailed), "edits": {_told(edit): self._inert(edit) for edit in options.edits}, "upto": plan.cut,
             "step": address.step, "tasks": list(options.tasks),
         }  # fmt: skip
-        journal = parent.fork(branch, plan.cut, latest=False, origin=origin, told=told)
-        book.adopt(journal)
-        tailed = msgspec.structs.replace(tailed, branch=journal.branch)
-        calls = Forking(
-            journal, self.record, tailed, self.store.path, since=plan.cut, deadline=options.deadline
-        )  # fmt: skip
         kept = {wrote.event.pos for wrote in plan.kept}
+        if options.thread:
+            book = self._elsewhere(book, kept)
+            journal, kept = book.journal(MAIN), set()
+        else:
+            journal = parent.fork(tailed.branch, plan.cut, latest=False, origin=origin, told=told)
+            book.adopt(journal)
+        tailed = msgspec.structs.replace(tailed, branch=journal.branch)
+        calls = Forking(journal, self.record, tailed, self.store.path, since=plan.cut, deadline=options.deadline)
         line = LineBook(book, journal.branch, address.branch, kept, calls)
-        core = _Core(LineShelf(self.thread, line), self.codec)
+        core = _Core(LineShelf(self.to, line), self.codec)
         graph = self.target.copy(update={"checkpointer": LockstepCheckpointer.over(core)})
+        shared = plan.cut if not options.thread else _last(self.store.run(journal.run))
         try:
             results, error = yield from self._turns(graph, core)
             journal.flush()
-            return self._continued(journal, calls, results, error, origin)
+            return self._continued(journal, calls, results, error, origin, shared)
         finally:
             core.own.close()
             journal.close()
+
+    def _elsewhere(self, book: Any, kept: set[int]) -> Any:
+        """Another thread that is what this one was at the cut."""
+        branch = self.place.address.branch
+        view = LineBook(book, branch, branch, kept, upto=self.plan.cut)
+        with Threads(LineShelf(self.thread, view)).using(self.thread) as thread:
+            assert thread is not None
+            shelf = StoredShelf(self.store.path)
+            rewriting.into(thread, shelf, self.to)
+            return shelf.open(self.to, create=False)
 
     def _given(self) -> tuple[Answered, ...]:
         """The answers that are edited, as the tail gives them."""
@@ -239,7 +258,7 @@ class Session:
         return max(cut, min(found, default=cut))
 
     def _turns(self, graph: Any, core: Core) -> Generator[Invocation, Outcome, tuple[list[Any], BaseException | None]]:
-        plan, thread, load = self.plan, self.thread, self.codec.load
+        plan, thread, load = self.plan, self.to, self.codec.load
         if self._states:
             self._put_state(graph, core)
         results: list[Any] = []
@@ -263,19 +282,17 @@ class Session:
         return results, error
 
     def _put_state(self, graph: Any, core: Core) -> None:
-        made = self.plan.base
-        with core.own.using(self.thread) as thread:
+        base: Any = self.record.field(self.plan.base.seq, "id")
+        with core.own.using(self.to) as thread:
             assert thread is not None
-            entry = next(entry for entry in thread.all() if entry.pos == made.pos)
-        config = {
-            "configurable": {"thread_id": self.thread, "checkpoint_ns": entry.ns, "checkpoint_id": entry.id},
-        }
+            entry = next(entry for entry in thread.all() if entry.id == long_id(base))
+        config = {"configurable": {"thread_id": self.to, "checkpoint_ns": entry.ns, "checkpoint_id": entry.id}}
         edits = [edit for each in self._states.values() for edit in each]
         states.edit(graph, graph.checkpointer, config, edits, self.codec)
 
     def _is_over(self, graph: Any, turn: RecordedTurn) -> bool:
         """Whether the turn had come to its end where the fork leaves it, so that only the next one goes on."""
-        tasks = graph.get_state({"configurable": {"thread_id": self.thread}}).next
+        tasks = graph.get_state({"configurable": {"thread_id": self.to}}).next
         if not tasks:
             return True
         base, end = self.plan.base, turn.end
@@ -285,17 +302,19 @@ class Session:
         return not any(wrote.event.of == base.pos and wrote.event.pos < end.pos for wrote in self.history.writes)
 
     def _continued(
-        self, journal: Any, calls: Forking, results: list[Any], error: BaseException | None, origin: str
+        self, journal: Any, calls: Forking, results: list[Any], error: BaseException | None, origin: str, cut: int
     ) -> Continued:  # fmt: skip
-        cut = self.plan.cut
         record = Record(self.store.run(journal.run, journal.branch))
         ended = "complete" if error is None else "interrupted" if isinstance(error, Stop) else "failed"
         report = calls.report(ended, steps=len(record.steps), seconds=time.monotonic() - self._began)
         address = called(journal.run, journal.branch)
         first, answer = _numbers(Timeline(self.store.run(journal.run, journal.branch)), cut, address)
+        configurable: dict[str, Any] = {"thread_id": self.to}
+        if not self.options.thread:
+            configurable[BRANCH] = journal.branch
         return Continued(
             report=report, results=results, error=None if isinstance(error, Stop) else error,
-            config={"configurable": {"thread_id": self.thread, BRANCH: journal.branch}}, origin=origin,
+            config={"configurable": configurable}, origin=origin,
             upto=cut, shared=max(record.last_step(cut), 0), first=first,
             answer=answer if report.state == RunState.REFUSED else None,
         )  # fmt: skip
@@ -307,6 +326,10 @@ class _Core(Core):
     def fault(self, where: str, error: BaseException) -> None:
         self.faults.append(f"{where}: {error}")
         raise error
+
+
+def _last(reader: RunReader) -> int:
+    return max((event.pos for _, event in reader.heads(reader.main)), default=0)
 
 
 def _numbers(timeline: Timeline, cut: int, address: str) -> tuple[str, tuple[str, str] | None]:

@@ -24,15 +24,18 @@ class LineBook:
     parent  that of the branch that it left
     kept    positions there of writes from beyond the place where it left: they are stored in it, too
     calls   who answers the calls of its turns; None: its journal
+    upto    shows it up to this position only, with what is `kept`: to be read, and not to be written
     """
 
     def __init__(
-        self, inner: Book, branch: str, parent: str = "", kept: Collection[int] = (), calls: Any = None
+        self, inner: Book, branch: str, parent: str = "", kept: Collection[int] = (), calls: Any = None,
+        upto: int | None = None,
     ) -> None:  # fmt: skip
         self.branch = branch
         self._inner = inner
         self._parent = parent
         self._kept = kept
+        self._upto = upto
         self._calls = calls
         self._names = {MAIN: branch}
         self._line: dict[str, int] | None = None
@@ -71,7 +74,7 @@ class LineBook:
             if self.branch not in known:
                 names = ", ".join(known)
                 raise AddressError(Code.NO_ADDRESS, f"the thread has no branch {self.branch}: it has {names}")
-            self._line = _line(known, self.branch)
+            self._line = _line(known, self.branch, self._upto)
             self._beyond = _line(known, self._parent)
         return [Branch(MAIN)], self._seen(events, self._line, self._beyond)
 
@@ -107,8 +110,10 @@ class LineBook:
                 given.append(event)
         self._kept = ()
         for event in given:
-            pos = self._inner.writes(self.branch, event.lane, event.name, event.what, event.of, event.body)
-            yield MAIN, msgspec.structs.replace(event, pos=pos)
+            if self._upto is None:
+                pos = self._inner.writes(self.branch, event.lane, event.name, event.what, event.of, event.body)
+                event = msgspec.structs.replace(event, pos=pos)
+            yield MAIN, event
 
 
 class Answered:
@@ -155,10 +160,10 @@ class LineShelf(MemoryShelf):
         return self._book if thread == self._thread else super().open(thread, create=create)
 
 
-def _line(branches: Mapping[str, Branch], name: str) -> dict[str, int]:
-    """The branches that one consists of, with the position up to which it has each."""
+def _line(branches: Mapping[str, Branch], name: str, last: int | None = None) -> dict[str, int]:
+    """The branches that one consists of, with the position up to which it has each. `last`: of the first."""
     line: dict[str, int] = {}
-    upto = 1 << 62
+    upto = last if last is not None else 1 << 62
     found = branches.get(name)
     while found is not None:
         line[found.name] = upto

@@ -11,7 +11,7 @@ from typing import Any
 from lockstep_langgraph import history, lanes
 from lockstep_langgraph.entries import Entry, Write, body_of, write_body
 from lockstep_langgraph.held import Threads
-from lockstep_langgraph.shelves import MAIN, Book, Branch
+from lockstep_langgraph.shelves import MAIN, Book, Branch, Shelf
 from lockstep_langgraph.threads import Thread, state_key
 
 
@@ -21,6 +21,11 @@ def copy(threads: Threads, source: str, target: str) -> None:
         if thread is None or source == target:
             return
         threads.rewrite(target, lambda book: _write(thread, thread.all(), book))
+
+
+def into(thread: Thread, shelf: Shelf, target: str) -> None:
+    """Makes another thread of what a thread is seen to be: checkpoints with their ids, and the writes on them."""
+    shelf.rewrite(target, lambda book: _write(thread, thread.all(), book))
 
 
 def prune(threads: Threads, ids: Iterable[str], strategy: str) -> None:

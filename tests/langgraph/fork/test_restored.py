@@ -259,3 +259,19 @@ def test_edits_say_what_they_cannot_change(bench: Bench) -> None:
         bench.fork("t:2", graph, edits={"3:said[0]": "x"})
     with pytest.raises(TargetError, match=r"its target is a compiled graph"):
         bench.fork("t:2", lambda: None)
+
+
+def test_a_fork_can_go_on_as_another_thread(bench: Bench) -> None:
+    graph = parallel(bench)
+    whole = graph.invoke({"said": ["hi"]}, on("t"))
+    run = bench.fork("t:1", graph, tasks=["q"], thread="other")
+    assert (run.result, bench.ran, run.address) == (whole, ["q", "join"], "langgraph/other")
+    assert run.config == on("other")
+    assert graph.get_state(on("other")).values == whole
+    more = graph.invoke({"said": ["more"]}, run.config)
+    assert more["said"][:5] == whole["said"]
+    assert graph.get_state(on("t")).values == whole
+    edited = bench.fork("t:1", graph, edits={"1:said[0]": "ho"}, thread="edited")
+    assert edited.result["said"] == ["ho", "p", "q", "r", "join"]
+    with pytest.raises(TargetError, match=r"there is a thread 'other' already"):
+        bench.fork("t:1", graph, thread="other")
