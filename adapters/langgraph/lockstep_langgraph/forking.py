@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import re
 import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Self
@@ -42,6 +43,8 @@ from lockstep_langgraph.values import Codec
 
 if TYPE_CHECKING:
     from lockstep.log.store import RunReader, Store
+
+_ID = re.compile("[0-9a-f]{32}")  # of an interrupt
 
 # Yields what is to be invoked next, is sent what became of it.
 type Course = Generator[Invocation, Outcome, Continued]
@@ -214,7 +217,7 @@ class Session:
         graph = self.target.copy(update={"checkpointer": LockstepCheckpointer.over(core)})
         shared = plan.cut if not options.thread else _last(self.store.run(journal.run))
         try:
-            results, error = yield from self._turns(graph, core)
+            results, error = yield from self._turns(graph, core, calls)
             journal.flush()
             return self._continued(journal, calls, results, error, origin, shared)
         finally:
@@ -257,10 +260,14 @@ class Session:
             found.append(self.options.within)
         return max(cut, min(found, default=cut))
 
-    def _turns(self, graph: Any, core: Core) -> Generator[Invocation, Outcome, tuple[list[Any], BaseException | None]]:
+    def _turns(
+        self, graph: Any, core: Core, calls: Forking
+    ) -> Generator[Invocation, Outcome, tuple[list[Any], BaseException | None]]:
         plan, thread, load = self.plan, self.to, self.codec.load
         if self._states:
             self._put_state(graph, core)
+        if plan.ends:
+            calls.note("turns", plan.ends)
         results: list[Any] = []
         error: BaseException | None = None
         last = self.options.turn
@@ -271,6 +278,9 @@ class Session:
                 continue
             request: Any = self._reveal(self.record.request(turn))
             invocation = again.made(graph, turn.entry, request, load, thread)
+            if turn is not plan.goes_on and (why := self._unasked(graph, invocation.given)):
+                calls.note(f"turn {turn.number}", f"{why}: it was not run, and neither were those after it")
+                break
             if turn is plan.goes_on:
                 invocation = msgspec.structs.replace(invocation, given=None)
             outcome = yield invocation
@@ -289,6 +299,20 @@ class Session:
         config = {"configurable": {"thread_id": self.to, "checkpoint_ns": entry.ns, "checkpoint_id": entry.id}}
         edits = [edit for each in self._states.values() for edit in each]
         states.edit(graph, graph.checkpointer, config, edits, self.codec)
+
+    def _unasked(self, graph: Any, given: Any) -> str:
+        """Why a turn cannot follow: it answers what nobody asks here. "" where it can."""
+        resume = getattr(given, "resume", None)
+        if resume is None:
+            return ""
+        state = graph.get_state({"configurable": {"thread_id": self.to}})
+        waiting = {each.id for task in state.tasks for each in task.interrupts}
+        if not waiting:
+            return "it answers a question that is not asked here"
+        named = isinstance(resume, dict) and bool(resume) and all(map(_ID.fullmatch, map(str, resume)))
+        if named and not waiting & resume.keys():
+            return "it answers questions by their ids, which are others here"
+        return ""
 
     def _is_over(self, graph: Any, turn: RecordedTurn) -> bool:
         """Whether the turn had come to its end where the fork leaves it, so that only the next one goes on."""

@@ -27,6 +27,7 @@ from lockstep_langgraph import lanes
 NULL_TASK = "00000000-0000-0000-0000-000000000000"  # of what a turn's own input writes
 # What a task writes that has not come to an end.
 _UNFINISHED = frozenset({"__error__", "__interrupt__", "__error_source_node__", "__scheduled__"})
+UPDATE = "update"  # the source of a checkpoint that the program has put by itself
 _CALLED = ">"  # joins the lane of a `@task` to that of the task which called it
 
 
@@ -81,6 +82,7 @@ class Plan(msgspec.Struct, frozen=True):
     kept    writes from beyond the cut that it is given
     goes_on the recorded turn whose rest is run, None where that has no rest
     later   the turns that follow, with their recorded inputs
+    ends    why the turns after those are not run, "" where there are none
     """
 
     base: Made
@@ -89,6 +91,7 @@ class Plan(msgspec.Struct, frozen=True):
     kept: tuple[Wrote, ...]
     goes_on: RecordedTurn | None
     later: tuple[RecordedTurn, ...]
+    ends: str = ""
 
 
 def plan(
@@ -130,7 +133,7 @@ def plan(
     ran = [_ran(history, one) for one in (*edited, *([call] if call is not None else []))]
     bases = [*(task.base for task in ran), *(steps[number] for number in states)]
     if not bases and at_end and not tasks:
-        return Plan(steps[-1], limit, limit, (), _unended(history), ())
+        return _at_end(history, limit)
     base = min(bases, key=lambda made: made.pos) if bases else steps[min(step, len(steps) - 1)]
     if any(steps[number].pos != base.pos for number in states):
         raise TargetError(
@@ -155,8 +158,8 @@ def plan(
         goes_on = None
     kept = _kept(history, base, cut, limit if not tasks else last, again) if again else ()
     begun = goes_on.pos if goes_on is not None else cut
-    later = tuple(turn for turn in history.turns if turn.pos > begun and turn.pos > cut)
-    return Plan(base, cut, max(limit, cut), kept, goes_on, later)
+    later, ends = _following(history, max(begun, cut), cut)
+    return Plan(base, cut, max(limit, cut), kept, goes_on, later, ends)
 
 
 def _within(history: History, made: Made, within: int) -> Plan:
@@ -166,14 +169,36 @@ def _within(history: History, made: Made, within: int) -> Plan:
     running = _turn_of(history, base, ())
     goes_on = running if running is not None and (running.end is None or running.end.pos > base.pos) else None
     kept = _kept(history, base, base.pos, within, again)
-    later = tuple(turn for turn in history.turns if turn.pos > base.pos)
-    return Plan(base, base.pos, within, kept, goes_on, later)
+    later, ends = _following(history, base.pos, base.pos)
+    return Plan(base, base.pos, within, kept, goes_on, later, ends)
 
 
-def _unended(history: History) -> RecordedTurn | None:
-    """The last turn, where it did not come to a good end."""
+def _at_end(history: History, limit: int) -> Plan:
+    """All that was recorded is kept; of a last turn that did not come to a good end, what did not end runs again."""
+    last = history.steps[-1]
     turn = history.turns[-1] if history.turns else None
-    return turn if turn is not None and (turn.end is None or turn.end.what != Status.OK) else None
+    if turn is None or (turn.end is not None and turn.end.what == Status.OK):
+        return Plan(last, limit, limit, (), None, ())
+    if any(made.lane == lanes.ROOT and made.pos > turn.pos for made in history.steps):
+        return Plan(last, limit, limit, (), turn, ())
+    # It did not get beyond the checkpoint that it began on, where what it was given is kept beside the tasks' writes:
+    # who goes on from there without giving it again has it taken for the answer to whatever is asked next.
+    base = next((made for made in reversed(history.steps) if made.lane == lanes.ROOT and made.pos < turn.pos), last)
+    cut = turn.pos - 1
+    return Plan(base, cut, limit, _kept(history, base, cut, limit, ()), None, (turn,))
+
+
+def _following(history: History, begun: int, cut: int) -> tuple[tuple[RecordedTurn, ...], str]:
+    """The turns that began after a position, and why there are not more of them."""
+    later = [turn for turn in history.turns if turn.pos > begun]
+    by_hand = next((made for made in history.steps if made.event.what == UPDATE and made.pos > cut), None)
+    kept = [turn for turn in later if by_hand is None or turn.pos < by_hand.pos]
+    if by_hand is None or len(kept) == len(later):
+        return tuple(later), ""
+    return tuple(kept), (
+        f"turn {later[len(kept)].number} and what follows it began from a state that was set by hand at step "
+        f"{by_hand.number} (update_state): fork there to run them"
+    )
 
 
 class _Ran(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from threads_to_fork import Bench, State, on
 
 import lockstep
 from lockstep.errors import AddressError, EditError, TargetError
+from lockstep.log.store import open_store
 
 
 def chain(bench: Bench, names: str) -> Any:
@@ -275,3 +276,74 @@ def test_a_fork_can_go_on_as_another_thread(bench: Bench) -> None:
     assert edited.result["said"] == ["ho", "p", "q", "r", "join"]
     with pytest.raises(TargetError, match=r"there is a thread 'other' already"):
         bench.fork("t:1", graph, thread="other")
+
+
+def test_an_answer_to_what_is_not_asked_any_more_ends_the_fork_before_it(bench: Bench) -> None:
+    asks = [True]
+
+    def ask(state: Any) -> Any:
+        bench.ran.append("ask")
+        return {"said": [interrupt("go on?") if asks[0] else "unasked"]}
+
+    graph = StateGraph(State)
+    graph.add_node("a", bench.node("a"))
+    graph.add_node("ask", ask)
+    graph.add_edge(START, "a")
+    graph.add_edge("a", "ask")
+    app = graph.compile(checkpointer=bench.saver())
+    app.invoke({"said": ["one"]}, on("t"))
+    app.invoke(Command(resume="yes"), on("t"))
+    app.invoke({"said": ["two"]}, on("t"))
+    asks[0] = False
+    run = bench.fork("t:1", app)
+    assert (run.state, run.result["said"], bench.ran) == ("complete", ["one", "a", "unasked"], ["a", "ask"])
+    assert [(each.source, each.how) for each in run.report.uncovered] == [("turn 2", "not covered")]
+    assert "a question that is not asked here" in run.report.uncovered[0].detail
+
+
+def test_an_answer_that_a_failing_turn_brought_is_given_again_and_to_no_other_question(bench: Bench) -> None:
+    """#8837: the first answer would be taken for the second, too."""
+    broken = [True]
+
+    def ask(state: Any) -> Any:
+        first = interrupt("one?")
+        if broken[0]:
+            raise ValueError("no")
+        return {"said": [f"{first}, {interrupt('two?')}"]}
+
+    graph = StateGraph(State)
+    graph.add_node("ask", ask)
+    graph.add_edge(START, "ask")
+    app = graph.compile(checkpointer=bench.saver())
+    app.invoke({"said": []}, on("t"))
+    with pytest.raises(ValueError, match="no"):
+        app.invoke(Command(resume="A"), on("t"))
+    broken[0] = False
+    run = bench.fork("t:2", app)
+    assert [each.value for each in run.result["__interrupt__"]] == ["two?"]
+    assert app.invoke(Command(resume="B"), run.config)["said"] == ["A, B"]
+
+
+def test_turns_after_a_state_that_was_set_by_hand_are_not_run(bench: Bench) -> None:
+    graph = chain(bench, "ab").compile(checkpointer=bench.saver())
+    graph.invoke({"said": ["one"]}, on("t"))
+    graph.update_state(on("t"), {"said": ["by hand"]})
+    graph.invoke({"said": ["two"]}, on("t"))
+    run = bench.fork("t:2", graph)
+    assert (run.result["said"], bench.ran) == (["one", "a", "b"], ["b"])
+    assert "set by hand at step 4 (update_state)" in run.report.uncovered[0].detail
+    after = bench.fork("t:4", graph)
+    assert after.result["said"] == ["one", "a", "b", "by hand", "two", "a", "b"]
+
+
+def test_travel_by_langgraph_itself_makes_a_branch_each_time_which_is_named(bench: Bench) -> None:
+    """#4987: who goes on with the config that was travelled to leaves another branch behind with every call."""
+    graph = chain(bench, "ab").compile(checkpointer=bench.saver())
+    graph.invoke({"said": ["hi"]}, on("t"))
+    middle = next(state for state in graph.get_state_history(on("t")) if state.next == ("b",))
+    for _ in range(2):
+        graph.invoke(None, middle.config)
+    with open_store(bench.store) as store:
+        assert [branch.name for branch in store.run("langgraph/t").branches] == ["main", "fork", "fork-2"]
+    run = bench.fork("t@fork:3", graph)
+    assert (run.branch, bench.ran) == ("fork-3", ["b"])
