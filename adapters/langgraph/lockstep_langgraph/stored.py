@@ -13,7 +13,7 @@ import msgspec
 from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
 from lockstep.log.address import quote, unquote
-from lockstep.log.checkpoints import CHANNELS
+from lockstep.log.checkpoints import CHANNELS, ITEMS, VALUE
 from lockstep.log.model import Event, Kind, Value
 from lockstep.log.store import Store, open_store
 from lockstep.session.native import Journal
@@ -23,9 +23,38 @@ PREFIX = "langgraph/"
 _AWAY = "rewriting-"  # what a thread is called while it is written anew
 _LONGEST = 150  # characters of an id, quoted: a run's name may have 200
 _SHORTENED = "%-"  # what a quoted id has nowhere
-_TOLD = ("metadata", CHANNELS, "more")  # of a checkpoint's record: where the program's own words stand
 _GONE = frozenset({Code.NO_RUN, Code.NOT_A_STORE})
 _NATIVE = frozenset({Kind.STEP, Kind.WRITES})
+
+
+def _hidden(body: dict[str, Value], journal: Journal) -> dict[str, Value]:
+    """A checkpoint's record with its secrets hidden: where the program's own words stand, each value under the name of
+    its channel, which may say that it is one."""
+    changes: dict[str, Any] = body.get(CHANNELS, {})  # type: ignore[assignment]
+    values = {name: said[VALUE] if VALUE in said else said[ITEMS] for name, said in changes.items()}
+    told: dict[str, Value] = {"metadata": body["metadata"], CHANNELS: values, "more": body.get("more")}
+    hidden: Any = journal.hide(told)
+    if hidden is told:
+        return body
+    new = {**body, "metadata": hidden["metadata"]}
+    if changes:
+        new[CHANNELS] = {
+            name: {**said, VALUE if VALUE in said else ITEMS: value}
+            for (name, said), value in zip(changes.items(), hidden[CHANNELS].values(), strict=True)
+        }
+    return {**new, "more": hidden["more"]} if "more" in body else new
+
+
+def _hidden_writes(body: Any, journal: Journal) -> Value:
+    """The record of a task's writes, likewise."""
+    changed = False
+    writes: list[Value] = []
+    for index, channel, value in body["writes"]:
+        told = {channel: value}
+        hidden: Any = journal.hide(told)
+        changed = changed or hidden is not told
+        writes.append([index, channel, *hidden.values()])
+    return {**body, "writes": writes} if changed else body
 
 
 class StoredBook:
@@ -41,15 +70,11 @@ class StoredBook:
 
     def step(self, branch: str, lane: str, name: str, source: str, body: dict[str, Value], key: bytes, of: int) -> int:
         journal = self.journal(branch)
-        told: dict[str, Value] = {part: body[part] for part in _TOLD if part in body}
-        hidden: Any = journal.hide(told)
-        if hidden is not told:
-            body = {**body, **hidden}
-        return self._wrote(branch, journal, journal.step(lane, name, source, body, key, of))
+        return self._wrote(branch, journal, journal.step(lane, name, source, _hidden(body, journal), key, of))
 
     def writes(self, branch: str, lane: str, node: str, task: str, of: int, body: Value) -> int:
         journal = self.journal(branch)
-        return self._wrote(branch, journal, journal.writes(lane, node, task, of, journal.hide(body)))
+        return self._wrote(branch, journal, journal.writes(lane, node, task, of, _hidden_writes(body, journal)))
 
     def fork(self, name: str, parent: str, pos: int, *, latest: bool = True) -> Branch:
         made = self.journal(parent).fork(name, pos, latest=latest)
