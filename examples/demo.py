@@ -1,4 +1,5 @@
-"""What `make demo` shows: a support agent is recorded, and the recording is replayed, proved and read.
+"""What `make demo` shows: a support agent is recorded, and the recording is replayed, proved and read. Then one on
+LangGraph, of whose wrong decision the cause is found and mended.
 
 Every step says what it expects. The first one that turns out otherwise ends the demonstration with
 exit status 1.
@@ -16,7 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-AGENT = Path(__file__).parent / "support_agent"
+EXAMPLES = Path(__file__).parent
+AGENT = EXAMPLES / "support_agent"
+GRAPH = "langgraph_support_agent"
+TARGET = ("--target", f"{GRAPH}:graph")
 BIN = Path(sys.executable).parent
 BOLD, GREEN, RED, PLAIN = ("\x1b[1m", "\x1b[32m", "\x1b[31m", "\x1b[0m") if sys.stdout.isatty() else ("",) * 4
 
@@ -33,7 +37,7 @@ def main() -> None:
 
 def show_all() -> None:
     title("1. Record a support agent on the OpenAI SDK, against a model provider on loopback")
-    with model_provider() as url:
+    with model_provider(AGENT / "scripted_model.py") as url:
         os.environ |= {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "sk-demonstration-only"}
         recorded = run("lockstep", "record", "--run", "refund", "--", "python", "support_agent.py", "--ticket", "4711")
     expect("the agent refunded the customer", "Refunded 40.00" in recorded)
@@ -55,39 +59,49 @@ def show_all() -> None:
     changed = ("python", "support_agent.py", "--ticket", "4711", "--policy", "generous")
     run("lockstep", "replay", "refund", "--", *changed, status=1, find=("LS101", "messages[0].content", "500.00"))
 
-    with tempfile.TemporaryDirectory(prefix="lockstep-shop-") as place, model_provider() as url:
-        os.environ |= {"OPENAI_BASE_URL": f"{url}/v1", "SHOP": str(Path(place) / "total.json")}
-        find_the_fault(Path(os.environ["SHOP"]))
+    with tempfile.TemporaryDirectory(prefix="lockstep-shop-") as place:
+        os.environ["SHOP"] = str(Path(place) / "total.json")
+        show_a_graph(Path(os.environ["SHOP"]))
 
 
-def find_the_fault(shop: Path) -> None:
-    title("6. A run that went wrong: for an hour the shop's system said 400.00 for an order of 40.00")
+def show_a_graph(shop: Path) -> None:
+    title("6. The same job on LangGraph: no `lockstep record`, its checkpointer is Lockstep's. A thread is a run")
+    command = ("python", f"{GRAPH}.py", "--ticket")
+    script = EXAMPLES / f"{GRAPH}.py"
+    with model_provider(script) as url:
+        os.environ["OPENAI_BASE_URL"] = f"{url}/v1"
+        shop.write_text("4000")
+        run(*command, "4711", place=EXAMPLES)
+    expect("nobody answers at the provider's address any more", not answers(url))
+    run("lockstep", "replay", "langgraph/ticket-4711", *TARGET, place=EXAMPLES)
+    run("lockstep", "log", "langgraph/ticket-4711", place=EXAMPLES)
+    with model_provider(script) as url:
+        os.environ["OPENAI_BASE_URL"] = f"{url}/v1"
+        find_the_fault(shop, (*command, "4712"))
+
+
+def find_the_fault(shop: Path, command: Sequence[str]) -> None:
+    title("7. A thread that went wrong: for an hour the shop's system said 400.00 for an order of 25.00")
     shop.write_text("40000")
-    command = ("python", "support_agent.py", "--ticket", "4711")
-    recorded = run("lockstep", "record", "--run", "overpaid", "--", *command, status=1)
-    shop.write_text("4000")
-    expect("the agent refunded ten times what was paid", '"cents": 40000' in recorded)
+    run(*command, status=1, place=EXAMPLES)
+    shop.write_text("2500")
 
-    title("7. Bisect it: which answer made it bad? (This shop is a toy, so probes may pay and write)")
-    culprit = address_of("get_order", "overpaid")
-    run("lockstep", "bisect", "overpaid", "--live", "issue_refund", "--live", "send_mail", find=("culprit", culprit))
+    title("8. Bisect it: which answer made it bad? (This shop is a toy, so probes may pay)")
+    thread = "langgraph/ticket-4712"
+    culprit = address_of("get_order", thread)
+    run("lockstep", "bisect", thread, "--live", "issue_refund", *TARGET, find=("culprit", culprit), place=EXAMPLES)
 
-    title("8. Fork it with that answer mended: the agent decides right, and the refund is not fired")
-    mended = ("lockstep", "fork", culprit.partition(".")[0], "--set", f"{culprit.partition(':')[2]}:total=4000")
-    run(*mended, "--branch", "mended", status=1, find=("LS301", "cents=4000", "--live issue_refund"))
-    refused = address_of("issue_refund", "overpaid@mended")
-    answered = f"{refused.partition(':')[2]}={json.dumps({'receipt': 'dry run'})}"
-    again = ("lockstep", "fork", refused.partition(".")[0], "--set", answered, "--live", "send_mail")
-    finished = run(*again, "--branch", "dry-run")
-    expect("with an answer in place of the refund, the agent comes to a good end", "Refunded 40.00" in finished)
-    run("lockstep", "replay", "overpaid@dry-run")
-    run("lockstep", "log", "overpaid")
+    title("9. Fork it with that answer mended: the agent decides right, and the refund is not fired")
+    step, effect = culprit.rpartition(".")[0], culprit.partition(":")[2]
+    mended = ("lockstep", "fork", step, "--set", f"{effect}:total=2500", "--branch", "mended", *TARGET)
+    run(*mended, status=1, find=("LS301", "cents=2500", "--live issue_refund"), place=EXAMPLES)
+    run("lockstep", "log", thread, place=EXAMPLES)
 
 
 @contextmanager
-def model_provider() -> Iterator[str]:
+def model_provider(script: Path) -> Iterator[str]:
     """The address of a provider in a process of its own."""
-    command = (sys.executable, "-m", "lockstep.testing.provider", "--script", f"{AGENT / 'scripted_model.py'}:answer")
+    command = (sys.executable, "-m", "lockstep.testing.provider", "--script", f"{script}:answer")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -102,7 +116,7 @@ def answers(url: str) -> bool:
         return probe.connect_ex((address.hostname, address.port)) == 0
 
 
-def run(*command: str, status: int = 0, find: Sequence[str] = ()) -> str:
+def run(*command: str, status: int = 0, find: Sequence[str] = (), place: Path = AGENT) -> str:
     """Shows a command and what it prints; it must end with `status` and its report must have the words
     in `find`. Returns its stdout."""
     print(f"\n{BOLD}$ {' '.join(command)}{PLAIN}", flush=True)
@@ -111,7 +125,7 @@ def run(*command: str, status: int = 0, find: Sequence[str] = ()) -> str:
     with (
         tempfile.TemporaryFile("w+") as report,
         subprocess.Popen(
-            command, cwd=AGENT, stdout=subprocess.PIPE, stderr=report if find else None, text=True
+            command, cwd=place, stdout=subprocess.PIPE, stderr=report if find else None, text=True
         ) as process,
     ):
         assert process.stdout is not None
@@ -131,7 +145,7 @@ def run(*command: str, status: int = 0, find: Sequence[str] = ()) -> str:
 def address_of(name: str, recording: str = "refund") -> str:
     """Where the recording has the effect of that name."""
     command = ("lockstep", "log", recording, "--json")
-    log = subprocess.run(command, cwd=AGENT, capture_output=True, text=True, check=True)
+    log = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, check=True)
     for step in json.loads(log.stdout)["steps"]:
         for effect in step["effects"]:
             if effect["name"] == name:

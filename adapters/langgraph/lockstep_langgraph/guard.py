@@ -7,6 +7,7 @@ own, or starts a process, would do for real what it did when it was recorded, an
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 from lockstep.errors import Code
@@ -34,6 +35,7 @@ _HINT = (
     "nodes run in a replay at call depth, and what they do outside of LangChain's models and tools is not recorded "
     "without a session: replay at node depth, or record with lockstep record"
 )
+_DEEP = 8  # frames between the start of a process and who wants it
 _hooked = False
 
 
@@ -53,10 +55,24 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     if replay is None or sessions.session is not None:
         return
     kind, place = watched
+    if kind == "process" and _by_ctypes():
+        return
     reached = _shown(args[place]) if 0 <= place < len(args) else event
     if reached is not None and not (kind == "host name" and _literal(reached)):
         reason = f"not covered: {kind} {reached} would be reached for real; {_HINT}"
         replay.stops(Code.NOT_COVERED, reason, kind, reached, sites.site(2))
+
+
+def _by_ctypes() -> bool:
+    """Whether `ctypes` looks where a library of C is, as clients do when they are first made: by `ldconfig`."""
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(_DEEP):
+        if frame is None:
+            return False
+        if frame.f_globals.get("__name__") == "ctypes.util":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _shown(reached: Any) -> str | None:

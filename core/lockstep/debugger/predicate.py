@@ -49,7 +49,7 @@ def like(recorded: View) -> Predicate:
         if ended_well(seen):
             return Judgement(GOOD, how(seen))
         exits = None in (seen.exit, recorded.exit) or seen.exit == recorded.exit
-        if exits and _raised(seen) == _raised(recorded):
+        if exits and _alike(seen, recorded):
             return Judgement(BAD, how(seen))
         return Judgement(SKIP, f"it ended in another way: {how(seen)}")
 
@@ -60,8 +60,16 @@ def ended_well(seen: View) -> bool:
     return seen.exit == 0 if seen.exit is not None else seen.state == RunState.COMPLETE
 
 
-def _raised(seen: View) -> tuple[str, str] | None:
-    return (seen.error.type, seen.error.function) if seen.error is not None else None
+def _alike(seen: View, recorded: View) -> bool:
+    """Whether both raised the same, in the same function. What a script defines is `__main__`'s, and its module's where
+    that is imported as a target."""
+    one, other = seen.error, recorded.error
+    if one is None or other is None:
+        return one is other
+    same = one.type == other.type
+    if not same and "__main__" in (one.type.partition(".")[0], other.type.partition(".")[0]):
+        same = one.type.rpartition(".")[2] == other.type.rpartition(".")[2]
+    return same and one.function == other.function
 
 
 def command(text: str, store: str, *, stdout: int | None = None) -> Predicate:
