@@ -26,7 +26,8 @@ from lockstep_langgraph import lanes
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"  # of what a turn's own input writes
 # What a task writes that has not come to an end.
-_UNFINISHED = frozenset({"__error__", "__interrupt__", "__error_source_node__", "__scheduled__"})
+_ERROR = "__error__"
+_UNFINISHED = frozenset({_ERROR, "__interrupt__", "__resume__", "__error_source_node__", "__scheduled__"})
 UPDATE = "update"  # the source of a checkpoint that the program has put by itself
 _CALLED = ">"  # joins the lane of a `@task` to that of the task which called it
 
@@ -262,10 +263,15 @@ def _kept(history: History, base: Made, cut: int, limit: int, again: Collection[
             if any(_hangs_on(event.lane, lane, event.pos, history, made) for lane in again):
                 continue
             body: Any = history.record.body(wrote.seq)
-            if all(channel in _UNFINISHED for _, channel, _ in body["writes"]):
+            if not _finished({channel for _, channel, _ in body["writes"]}):
                 continue
             kept.append(wrote)
     return tuple(sorted(kept, key=lambda wrote: wrote.event.pos))
+
+
+def _finished(channels: Collection[str]) -> bool:
+    """Whether what a task wrote at once is what it wrote at its end."""
+    return _ERROR not in channels and any(channel not in _UNFINISHED for channel in channels)
 
 
 def _around(history: History, base: Made, cut: int) -> Iterable[Made]:
