@@ -120,7 +120,9 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
                     continue
                 if left is not None:
                     left -= 1
-                yield self._tuple(thread_of, entry, where.branch if where is not None else None, listing)
+                with thread_of.lock:
+                    found_tuple = self._tuple(thread_of, entry, where.branch if where is not None else None, listing)
+                yield found_tuple
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
