@@ -17,6 +17,7 @@ An id says nothing of its task: who prepares the tasks has to tell them here (`r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,7 @@ ROOT = "main"
 _SEP, _END = "|", ":"  # of LangGraph's namespaces: names may have neither
 _PUSH = "__pregel_push"
 _HANDLER = "node_error_handler"
+_SENT = re.compile(r"(>\d+)+$")  # what a task has sent to other threads runs graphs in the task's own namespace
 _MOST = 1 << 16  # tasks remembered; more than run at once, in all graphs of a process
 
 
@@ -93,6 +95,12 @@ def of_config(config: Mapping[str, Any]) -> str:
 def checkpoints_of(lane: str) -> str:
     """The lane of the checkpoints that the task of this lane works on."""
     return lane.rpartition("/")[0]
+
+
+def runs(call: str, checkpoints: str) -> bool:
+    """Whether checkpoints of one lane, put while a call of another was open, are of a graph that the call ran."""
+    task = _SENT.sub("", call)
+    return checkpoints == task or checkpoints.startswith((f"{task}/", f"{task}~", f"{task}>"))
 
 
 def _segment(part: str) -> str:

@@ -44,10 +44,14 @@ class Past(msgspec.Struct, frozen=True):
 
 
 def past(record: Record, turn: RecordedTurn) -> Past:
-    """A branch that left its parent in the middle of a turn has no end of that: its FORK is where it was cut."""
+    """A branch that left its parent in the middle of a turn has no end of that: its FORK is where it was cut.
+
+    A graph that a tool runs is part of the tool's answer: where that is served, the graph does not run, so what it put
+    is not waited for."""
     stop = turn.end.pos if turn.end is not None else turn.stop
     steps: list[Made] = []
     writes: list[tuple[int, Event]] = []
+    open_calls: dict[int, str] = {}
     number = -1
     for seq, event in record.heads:
         if event.kind is Kind.STEP:
@@ -56,9 +60,15 @@ def past(record: Record, turn: RecordedTurn) -> Past:
             continue
         if event.pos >= stop or event.kind is Kind.FORK:
             break
-        if event.kind is Kind.STEP:
+        if event.kind is Kind.BEGIN:
+            open_calls[event.pos] = event.lane
+        elif event.kind is Kind.END:
+            open_calls.pop(event.of, None)
+        elif event.kind is Kind.STEP and not any(lanes.runs(call, event.lane) for call in open_calls.values()):
             steps.append(Made(number, seq, event))
-        elif event.kind is Kind.WRITES:
+        elif event.kind is Kind.WRITES and not any(
+            lanes.runs(call, lanes.checkpoints_of(event.lane)) for call in open_calls.values()
+        ):
             writes.append((seq, event))
     return Past(turn, tuple(steps), tuple(writes))
 
