@@ -180,6 +180,24 @@ def test_namespaces_of_subgraphs_stand_beside_their_steps(store: str, lockstep: 
     assert squeezed(lockstep("show", "sub:1").stdout)[0] == "langgraph/sub:1  search  lane main/plan"
 
 
+def test_calls_of_tasks_that_ran_side_by_side_say_which_one_they_are_of(store: str, lockstep: Lockstep) -> None:
+    with open_store(store) as opened:
+        thread = native_runs.open_thread(opened, "langgraph/fan")
+        root = thread.step(0, {"m": []}, "input", "input")
+        send: dict[str, Any] = {"$": "dataclass", "$class": "langgraph.types:Send", "node": "worker", "arg": 1}
+        thread.writes(root, "plan", ("m", [1]), ("__pregel_tasks", send), ("__pregel_tasks", {**send, "arg": 2}))
+        plan = thread.step(root, {"m": [1]}, "plan")
+        for number in (0, 1):
+            thread.call(f"main/worker.{number}", "tool", "look", {"arguments": {"n": number}}, number)
+        thread.step(plan, {"m": [1, 0, 1]}, "worker")
+    lines = [re.sub(r"  (<1|\d+) ms$", "", line) for line in squeezed(lockstep("log", "fan").stdout)]
+    assert lines[1:5] == [
+        "2  ● worker  m + 0, 1", ".2  tool  look(n=1)  worker.1, unknown", ".1  tool  look(n=0)  worker.0, unknown",
+        "1  ● plan  m = [1]",
+    ]  # fmt: skip
+    assert squeezed(lockstep("show", "fan:1").stdout)[2:4] == ["sent  plan  to worker ×2", "wrote  plan  m ← [1]"]
+
+
 def test_json_has_all_of_it(store: str, lockstep: Lockstep) -> None:
     log = json.loads(lockstep("log", "t-91", "--json").stdout)
     assert log["run"] == RUN and log["branches"] == ["main", "update"]

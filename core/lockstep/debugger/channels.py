@@ -6,6 +6,7 @@ from __future__ import annotations
 _OWN = ("__", "branch:", "lg_branch:")
 
 START = "__start__"  # what a graph was given
+SENDS = "__pregel_tasks"  # tasks to begin, each with a node and what it is given
 INTERRUPT, ERROR, RESUME = "__interrupt__", "__error__", "__resume__"
 
 

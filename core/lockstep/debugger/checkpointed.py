@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger import calls, outcomes
-from lockstep.debugger.channels import ERROR, INTERRUPT, RESUME, START, is_users
+from lockstep.debugger.channels import ERROR, INTERRUPT, RESUME, SENDS, START, is_users
 from lockstep.log import checkpoints, native, threads
 from lockstep.log.checkpoints import Change
 from lockstep.log.model import Event, Kind, Status, Value
@@ -37,7 +37,7 @@ class TurnRow(msgspec.Struct, frozen=True):
 
 class Task(msgspec.Struct, frozen=True):
     """What one task wrote. `writes`: channel and value, in order; `waits`: for what it asked a human; `error`: what it
-    failed with."""
+    failed with; `sends`: the nodes that it sent something to."""
 
     node: str
     lane: str
@@ -45,6 +45,7 @@ class Task(msgspec.Struct, frozen=True):
     waits: tuple[Any, ...] = ()
     answered: tuple[Any, ...] = ()
     error: str = ""
+    sends: tuple[str, ...] = ()
 
 
 class ChangeRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -230,6 +231,7 @@ def _task(event: Event, writes: Sequence[tuple[str, Value]]) -> Task:
         waits=tuple(outcomes.to_json(value) for value in of(INTERRUPT)),
         answered=tuple(outcomes.to_json(value) for value in of(RESUME)),
         error=_error(errors[0]) if errors else "",
+        sends=tuple(str(value.get("node")) for value in of(SENDS) if isinstance(value, dict)),
     )  # fmt: skip
 
 

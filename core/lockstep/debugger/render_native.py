@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,8 +33,9 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
         if within is not None and turn is not within:
             rows.append(_turn_row(timeline, within, turns[within.number]))
         within = turn
+        parallel = len({effect.lane for effect in step.effects}) > 1
         for effect in step.effects:
-            rows.append(_call_row(timeline, effect, next(marks)))
+            rows.append(_call_row(timeline, effect, next(marks), parallel=parallel))
         if step.kind == END and not timeline.is_native:
             continue
         if step.kind == END:
@@ -61,11 +63,16 @@ def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
     return [str(step.number), "", *render_checkpoint.row(timeline, step), ""]
 
 
-def _call_row(timeline: Timeline, effect: Effect, mark: str) -> list[Piece]:
+def _call_row(timeline: Timeline, effect: Effect, mark: str, *, parallel: bool) -> list[Piece]:
+    """`parallel`: calls of several tasks stand together, so each says which one it is of."""
     answered = listing.answered(timeline, effect)
     row = render_log.effect_row(calls.read(timeline, effect), answered if answered != branches.RECORDED else "")
     head = row[0]
     title, style = head if isinstance(head, tuple) else (head, "")
+    if parallel:
+        told = row[2] if isinstance(row[2], str) else row[2][0]
+        task = effect.lane.rpartition("/")[2]
+        row[2] = (", ".join(part for part in (safe(task), told) if part), "dim")
     return ["", f".{effect.number}", (title.replace("●", " ", 1), style), *row[1:], mark]
 
 
@@ -146,6 +153,10 @@ def _task_lines(task: Task, width: int) -> list[Line]:
     for value in task.answered:
         for one in value if task.node and isinstance(value, list) else [value]:
             lines += _labelled("human", f"{task.node}   {inert.line(one)}".lstrip(), width)
+    if task.sends:
+        counts = Counter(task.sends)
+        sent = ", ".join(f"{node} ×{count}" if count > 1 else node for node, count in counts.items())
+        lines += _labelled("sent", f"{task.node}   to {sent}", width)
     for name, value in task.writes:
         lines += _labelled("wrote", f"{task.node}   {name} ← {inert.line(value)}", width)
     return lines

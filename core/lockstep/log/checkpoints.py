@@ -30,7 +30,6 @@ import msgspec
 
 from lockstep.errors import Code, StoreError
 from lockstep.log.model import Event, Kind, Value
-from lockstep.log.steps import is_native
 from lockstep.log.store import RunReader
 
 CHANNELS, GONE, WHOLE = "channels", "gone", "whole"
@@ -128,22 +127,25 @@ class States:
         self._reader = reader
         self._stream = stream or reader.main
         self._known: OrderedDict[int, State] = OrderedDict()
-        self._seqs: dict[int, int] | None = None  # by position; of a native run they are one less
-        if not is_native(reader.meta):
-            heads = reader.heads(self._stream)
-            self._seqs = {event.pos: seq for seq, event in heads if event.kind is Kind.STEP}
+        self._steps: dict[int, tuple[int, Event]] = {}  # by position, as far as read
 
     def step(self, pos: int) -> Event:
         """The STEP at a position, without its body. Raises StoreError LS202 where there is none."""
-        seq = self.seq(pos)
-        _, event = next(iter(self._reader.heads(self._stream, seq, seq + 1)), (0, None)) if seq >= 0 else (0, None)
-        if event is None or event.kind is not Kind.STEP or event.pos != pos:
-            raise _odd(f"there is no checkpoint at position {pos}")
-        return event
+        return self._find(pos)[1]
 
     def seq(self, pos: int) -> int:
-        """The number of the STEP at a position, -1 where there is none."""
-        return pos - 1 if self._seqs is None else self._seqs.get(pos, -1)
+        """The number of the STEP at a position. Raises as `step`."""
+        return self._find(pos)[0]
+
+    def _find(self, pos: int) -> tuple[int, Event]:
+        if pos not in self._steps:
+            # All at once: a walk over parents asks for one after the other, and a row of the store holds hundreds.
+            heads = self._reader.heads(self._stream)
+            self._steps = {event.pos: (seq, event) for seq, event in heads if event.kind is Kind.STEP}
+        found = self._steps.get(pos)
+        if found is None:
+            raise _odd(f"there is no checkpoint at position {pos}")
+        return found
 
     def body(self, pos: int) -> Value:
         """The record at a position: a fresh value."""

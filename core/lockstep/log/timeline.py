@@ -226,7 +226,8 @@ def find(store: Store, address: addresses.Address) -> tuple[str, str]:
     try:
         return addresses.split(address, store.has_run)
     except AddressError:
-        meant = [name for name in store.names() if address.path in _thread_of(name)]
+        thread = addresses.unquote(address.path)
+        meant = [name for name in store.names() if "/" in name and _thread_of(name) == thread]
         if len(meant) == 1:
             return meant[0], ""
         if meant:
@@ -235,10 +236,9 @@ def find(store: Store, address: addresses.Address) -> tuple[str, str]:
         raise
 
 
-def _thread_of(name: str) -> tuple[str, ...]:
-    """How the thread of a native run may be called without its framework."""
-    _, slash, thread = name.partition("/")
-    return (thread, addresses.unquote(thread)) if slash else ()
+def _thread_of(name: str) -> str:
+    """The id of the thread that a native run's name has."""
+    return addresses.unquote(name.partition("/")[2])
 
 
 def branch_of(store: Store, text: str) -> RunReader:
