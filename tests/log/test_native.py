@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import forging
+import msgspec
 import native_runs
 import pytest
 from native_runs import RUN, Thread
@@ -294,6 +295,19 @@ def test_checkpoints_that_are_cut_off_a_thread_at_rest_are_missed(path: Path, st
         connection.execute("DELETE FROM segment WHERE id=(SELECT max(id) FROM segment)")
     with open_store(path) as opened:
         assert any("cut short" in problem.what for problem in verify(opened.run(RUN)).problems)
+
+
+def test_positions_that_are_not_those_of_their_numbers_are_found(path: Path, store: Store) -> None:
+    native_runs.refund(store)
+    store.close()
+
+    def moved(number: int, event: Event) -> Event:
+        return msgspec.structs.replace(event, pos=event.pos + 5) if number > 6 else event
+
+    with forging.file(path) as connection:
+        forging.rewrite(connection, 1, moved)
+    with open_store(path) as opened:
+        assert any("another position" in problem.what for problem in verify(opened.run(RUN)).problems)
 
 
 def test_lines_of_json_have_the_writes_of_tasks(path: Path, store: Store, lockstep: Callable[..., Any]) -> None:

@@ -338,6 +338,17 @@ def test_a_branch_that_is_not_there_is_not_made(store: Store) -> None:
     assert caught.value.code is Code.NO_ADDRESS
 
 
+def test_the_write_ahead_log_of_many_short_threads_is_emptied_now_and_then(path: Path, store: Store) -> None:
+    text = os.urandom(6000).hex()
+    sizes = []
+    for number in range(700):
+        thread = native_runs.open_thread(store, f"langgraph/{number}")
+        thread.step(0, {"text": f"{number}{text}"})
+        sizes.append(os.stat(f"{path}-wal").st_size)
+    assert max(sizes) < 10_000_000 and sizes[-1] < max(sizes)
+    assert not verify(store.run("langgraph/699")).problems
+
+
 def test_with_a_key_every_append_is_sealed_by_whoever_makes_it(
     path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

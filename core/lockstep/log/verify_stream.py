@@ -84,6 +84,7 @@ class StreamCheck:
         self._shares = shares
         self._stop = stop
         self._early = 0
+        self._gaps = 0  # events of a native run that do not stand where their number says
         self._coder = Coder(_Blobs(reader, stream.id))
         self._count = StepCount(flying, native=native)
         self._native = native
@@ -164,6 +165,8 @@ class StreamCheck:
             yield self._problem(first, last, "content was changed, moved, added or dropped here or just before")
         elif self._early:
             yield self._problem(first, last, f"{self._early} of them stand before the place where the branch begins")
+        elif self._gaps:
+            yield self._problem(first, last, f"{self._gaps} of them have another position than their number says")
         elif (row.steps, row.late) != (self._count.steps, self._late) and not self._unknown:
             yield self._problem(first, last, "stored totals (steps, order) are not those of the events")
         self._resume(row)
@@ -180,6 +183,7 @@ class StreamCheck:
                 self._turn(event)
             self._unstorable += body.startswith(_UNSTORABLE)
             self._early += event.pos <= self._after
+            self._gaps += self._native and event.pos != self._after + seq + 1
             if event.pos < self._top:
                 self._late += 1
             self._top = max(self._top, event.pos)

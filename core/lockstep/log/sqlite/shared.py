@@ -32,6 +32,7 @@ _abandoned: list[sqlite3.Connection] = []
 _RELIED_ON = frozenset({Kind.STEP, Kind.WRITES, Kind.FORK})
 
 _WORTH_GATHERING = 6  # small rows
+_LOOKED_AFTER = 128  # commits
 
 _LAST_ROW = "SELECT id, count, size, head FROM segment WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _ROWS = (
@@ -153,7 +154,8 @@ class SharedStream:
                 self._stale = True
                 raise
             self._written(made)
-            if made.fold:
+            # Of many short threads none may ever fill a row.
+            if made.fold or not writer.commits % _LOOKED_AFTER:
                 writer.look_after_file(self._fault)
         return made.events
 
