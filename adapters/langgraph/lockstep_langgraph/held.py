@@ -14,7 +14,7 @@ from lockstep_langgraph.shelves import Book, Replaced, Shelf
 from lockstep_langgraph.threads import Thread
 
 MOST_THREADS = 256
-MOST_WEIGHT = 400_000  # checkpoints, writes and items of all of them: some hundred MB at most
+MOST_WEIGHT = 150_000  # checkpoints (4 each) and writes: some 200 MB of chats
 
 
 class Threads:

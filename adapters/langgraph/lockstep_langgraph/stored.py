@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
@@ -256,10 +257,12 @@ def _name(thread: str) -> str:
 
 
 def _meta(thread: str) -> dict[str, Value]:
-    return {"adapter": "langgraph", "native": {"thread": thread}, "versions": _versions()}
+    return {"adapter": "langgraph", "native": {"thread": thread}, "versions": dict(_versions())}
 
 
+@functools.cache
 def _versions() -> dict[str, Value]:
+    """Reading them takes milliseconds, and every new thread says them."""
     found: dict[str, Value] = {}
     for name in ("langgraph", "langgraph-checkpoint", "langchain-core"):
         try:
