@@ -120,3 +120,36 @@ def test_verdicts_of_cuts_that_are_not_in_question_are_refused() -> None:
     known = search.told(search.whole(8), 4, GOOD)
     with pytest.raises(ValueError, match="cut 3 is not between 4 and 9"):
         search.told(known, 3, BAD)
+
+
+def cheaply(last: int, culprit: int) -> list[int]:
+    """The probes of a search that prefers late cuts, each of which is judged."""
+    known, left, made = search.whole(last), search.budget(last), []
+    while (cut := search.cheapest(known, left)) is not None:
+        made.append(cut)
+        left -= 1
+        known = search.told(known, cut, BAD if cut >= culprit else GOOD)
+    assert known.found == culprit
+    return made
+
+
+@pytest.mark.parametrize("last", [1, 2, 3, 5, 8, 31, 62, 63, 64, 65, 100])
+def test_a_search_that_prefers_late_cuts_takes_no_more_probes_than_it_may(last: int) -> None:
+    for culprit in range(last + 2):
+        if last > 1 or 0 <= culprit <= 1:
+            assert len(cheaply(last, culprit)) <= search.budget(last) + (last == 1)
+
+
+def test_late_cuts_cost_less_in_all() -> None:
+    def cost(cuts: list[int]) -> int:
+        return sum(64 - cut for cut in cuts)
+
+    def halving(culprit: int) -> list[int]:
+        known, made = search.whole(64), []
+        while (cut := search.following(known)) is not None:
+            made.append(cut)
+            known = search.told(known, cut, BAD if cut >= culprit else GOOD)
+        return made
+
+    for culprit in (1, 32, 64):
+        assert cost(cheaply(64, culprit)) < cost(halving(culprit))

@@ -37,6 +37,6 @@ def fork(
         if as_json:
             terminal.emit(done)
         else:
-            for line in render_fork.forking(done):
+            for line in render_fork.forking(done, target):
                 terminal.say(line)
         raise SystemExit(failures.OK if done.state in ("complete", "failed") else failures.NO)

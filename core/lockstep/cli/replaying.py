@@ -65,10 +65,11 @@ def needs_target(path: str, address: str) -> None:
     if name:
         from lockstep.adapter import registry
 
-        what = registry.get(name).target.what
+        known = registry.get(name)
         raise TargetError(
             Code.NO_TARGET,
-            f"{address} is a run that {name} keeps itself: name its {what} by --target MODULE:NAME",
+            f"{address} is a run of {known.title}'s own, which has no command: say what to run by --target MODULE:NAME "
+            f"({known.target.what})",
         )
 
 

@@ -55,7 +55,7 @@ def bisect(
     if as_json:
         terminal.emit(found)
     else:
-        for line in render_bisect.verdict(found):
+        for line in render_bisect.verdict(found, target):
             terminal.say(line)
     return failures.OK if found.verdict == CULPRIT else failures.NO
 

@@ -278,3 +278,8 @@ def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str
         *replaying(done[-1], command),
         ["  to see what it prints:     ", (cut(safe(again), _WIDE), "address")],
     ]
+
+
+def targeted(target: str) -> str:
+    """The end of a command that runs what was named: it would not do what it says without."""
+    return f" --target {shlex.quote(target)}" if target else ""

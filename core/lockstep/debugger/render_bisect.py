@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
-from lockstep.debugger import words
+from lockstep.debugger import render, words
 from lockstep.debugger.bisect import Wanted
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.probes import PREFIX
 from lockstep.debugger.search import BAD, GOOD, SKIP
 from lockstep.debugger.structure import Change
-from lockstep.debugger.verdict import AMBIGUOUS, CULPRIT, IN_THE_CODE, NOT_RECORDED, Probe, Verdict
+from lockstep.debugger.verdict import AMBIGUOUS, CULPRIT, IN_THE_CODE, NOT_RECORDED, NOT_REPRODUCIBLE, Probe, Verdict
 
 _MARK: dict[str, Piece] = {BAD: ("●", "bad"), GOOD: ("○", "good"), SKIP: ("?", "warn")}
 _WIDE = 100
@@ -28,9 +28,9 @@ def probing(wanted: Wanted, tried: Sequence[Probe]) -> Line:
     ]  # fmt: skip
 
 
-def verdict(found: Verdict) -> list[Line]:
-    """The answer, what it stands on, and what to do next."""
-    head, lines = _SAID.get(found.verdict, _not_reproducible)(found)
+def verdict(found: Verdict, target: str = "") -> list[Line]:
+    """The answer, what it stands on, and what to do next. `target`: what was named to be run."""
+    head, lines = _culprit(found, target) if found.verdict == CULPRIT else _SAID[found.verdict](found)
     cost = [words.number(found.probes, "probe")]
     before = sum(probe.found for probe in found.tried)
     if before:
@@ -42,7 +42,7 @@ def verdict(found: Verdict) -> list[Line]:
 type _Said = tuple[Line, list[Line]]
 
 
-def _culprit(found: Verdict) -> _Said:
+def _culprit(found: Verdict, target: str) -> _Said:
     address = f"{found.run}:{found.effect or found.step}"
     bad, good = len(found.judged(BAD)), len(found.judged(GOOD))
     kept = f"kept, the run is bad ({bad} of {bad} probes)" if bad else "kept, the run is bad (as recorded)"
@@ -59,7 +59,7 @@ def _culprit(found: Verdict) -> _Said:
     lines.append([("  next        ", "dim"), (f"lockstep show {shlex.quote(address)}", "address")])
     if found.edits:
         sets = " ".join(f"--set {shlex.quote(edit)}" for edit in found.edits)
-        fork = f"lockstep fork {shlex.quote(f'{found.run}:{found.step}')} {sets}"
+        fork = f"lockstep fork {shlex.quote(f'{found.run}:{found.step}')} {sets}{render.targeted(target)}"
         lines.append([("              ", "dim"), (fork, "address")])
     return [("✗ ", "bad"), ("culprit", "bad"), "  ", (safe(address), "strong"), f"  {safe(found.name)}"], lines
 
@@ -118,7 +118,8 @@ def _log(found: Verdict) -> list[Line]:
 
 
 _SAID: dict[str, Callable[[Verdict], _Said]] = {
-    CULPRIT: _culprit, AMBIGUOUS: _ambiguous, IN_THE_CODE: _in_the_code, NOT_RECORDED: _not_recorded,
+    AMBIGUOUS: _ambiguous, IN_THE_CODE: _in_the_code, NOT_RECORDED: _not_recorded,
+    NOT_REPRODUCIBLE: _not_reproducible,
 }  # fmt: skip
 
 

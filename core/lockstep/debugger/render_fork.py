@@ -12,8 +12,8 @@ _STATE = {"complete": "good", "failed": "bad", "refused": "bad", "diverged": "ba
 _WIDE = 160
 
 
-def forking(done: Forked) -> list[Line]:
-    """What was served, edited and live; how it ended; and what to do next."""
+def forking(done: Forked, target: str = "") -> list[Line]:
+    """What was served, edited and live; how it ended; and what to do next. `target`: what was named to be run."""
     lines: list[Line] = [[f"  {' · '.join(_course(done))}"]]
     name: list[Piece] = [("● ", _STATE[done.state]), (safe(done.address), "strong"), "  "]
     if done.refused:
@@ -21,7 +21,7 @@ def forking(done: Forked) -> list[Line]:
         lines.append([*name, (f"stopped at {done.last}  LS301 refused", "bad"), f": {cut(safe(call), _WIDE)}"])
         lines += [[f"  {safe(line)}"] for line in (why, *ways)]
         if done.answer:
-            again = f"lockstep fork {_word(done.answer[0])} --set {done.answer[1]}=JSON"
+            again = f"lockstep fork {_word(done.answer[0])} --set {done.answer[1]}=JSON{render.targeted(target)}"
             lines.append(["  or answer it:  ", (again, "address")])
         return lines
     if done.difference is not None:
