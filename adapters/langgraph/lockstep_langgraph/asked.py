@@ -7,7 +7,6 @@ from types import CodeType
 from typing import Any
 
 from lockstep.errors import LockstepError
-from lockstep.log import canonical
 from lockstep.log.model import Value
 from lockstep.session import snapshot
 
@@ -67,9 +66,7 @@ def returned(codec: Any, last: Any, mode: Any) -> Value:
         payload = {**payload, INTERRUPT: waits} if waits and isinstance(payload, dict) else payload
     told: dict[str, Value] = {}
     if isinstance(payload, dict) and (waits := payload.get(INTERRUPT)):
-        # Tasks that wait at once come in the order in which they got there.
-        found = [dumped(codec, getattr(each, "value", each), "interrupt") for each in waits]
-        told["interrupts"] = sorted(found, key=canonical.canonical)
+        told["interrupts"] = [dumped(codec, getattr(each, "value", each), "interrupt") for each in waits]
     if mode != "values":
         return told
     if isinstance(payload, dict):

@@ -8,22 +8,25 @@ they are compared with the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from operator import itemgetter
 from typing import Any
 
+from lockstep.log import canonical
 from lockstep.log.model import Status, Value
 from lockstep.session import difference, exceptions, snapshot
 from lockstep.session.snapshot import TAG
 from lockstep_langgraph import messages
 from lockstep_langgraph.cells import Cell, Listed
 from lockstep_langgraph.entries import Entry
+from lockstep_langgraph.values import Codec
 
 ABSENT = "(absent)"
 ERROR = "__error__"
 
 type Found = tuple[str, str, str]  # the place, what was recorded there, what is there now
+type Opened = Callable[[Value], Value]  # a value without what only its serializer reads
 
 _ROUTING = ("branch:", "__")  # channels that are LangGraph's own: what a node has made is told first
 _EDGE = "branch:to:"
@@ -31,7 +34,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _TOLD = ("module", "name", "args")  # of an encoded exception: the rest is where it was raised and what it held
 
 
-def states(recorded: Entry, now: Entry) -> Found | None:
+def states(recorded: Entry, now: Entry, opened: Opened) -> Found | None:
     """The first place where two checkpoints hold something else: a channel, and what is in it."""
     for name in sorted({*recorded.cells, *now.cells}, key=lambda name: (name.startswith(_ROUTING), name)):
         before, after = recorded.cells.get(name), now.cells.get(name)
@@ -39,7 +42,7 @@ def states(recorded: Entry, now: Entry) -> Found | None:
             told = before if after is None else after
             shown = difference.shown(value_of(told)) if told is not None else ABSENT
             return (name, ABSENT, shown) if before is None else (name, shown, ABSENT)
-        found = _cells(before, after, name)
+        found = _cells(before, after, name, opened)
         if found is not None:
             return found
     return None
@@ -50,15 +53,15 @@ def values(recorded: Value, now: Value, path: str = "") -> Found | None:
     return difference.first(_said(snapshot.to_key(recorded)), _said(snapshot.to_key(now)), path)
 
 
-def _cells(recorded: Cell, now: Cell, path: str) -> Found | None:
+def _cells(recorded: Cell, now: Cell, path: str, opened: Opened) -> Found | None:
     if recorded.digest == now.digest:
         return None
     if not (isinstance(recorded, Listed) and isinstance(now, Listed)):
-        return values(value_of(recorded), value_of(now), path)
+        return values(opened(value_of(recorded)), opened(value_of(now)), path)
     before, after = recorded.items, now.items
     for number, (old, new) in enumerate(zip(before, after, strict=False)):
         if old is not new and old.digest != new.digest:
-            found = values(old.value, new.value, f"{path}[{number}]")
+            found = values(opened(old.value), opened(new.value), f"{path}[{number}]")
             if found is not None:
                 return found
     if len(before) == len(after):
@@ -88,7 +91,9 @@ def value_of(cell: Cell) -> Value:
     return [item.value for item in cell.items] if isinstance(cell, Listed) else cell.item.value
 
 
-def writes(recorded: Mapping[int, tuple[str, Value]], now: Mapping[int, tuple[str, Value]]) -> Found | None:
+def writes(
+    recorded: Mapping[int, tuple[str, Value]], now: Mapping[int, tuple[str, Value]], opened: Opened
+) -> Found | None:
     """The same for what a task wrote: each channel and value, in its order."""
     for before, after in zip_longest(_in_order(recorded), _in_order(now)):
         if before is None or after is None:
@@ -97,7 +102,7 @@ def writes(recorded: Mapping[int, tuple[str, Value]], now: Mapping[int, tuple[st
             return (channel, ABSENT, shown) if before is None else (channel, shown, ABSENT)
         if before[0] != after[0]:
             return "", before[0], after[0]
-        found = values(_raised(before), _raised(after), before[0])
+        found = values(_raised(before[0], opened(before[1])), _raised(after[0], opened(after[1])), before[0])
         if found is not None:
             return found
     return None
@@ -111,6 +116,21 @@ def _in_order(writes: Mapping[int, tuple[str, Value]]) -> list[tuple[str, Value]
     return [write for write in told if not write[0].startswith(_EDGE)] + edges
 
 
+def opening(codec: Codec) -> Opened:
+    """What a saver's values are to be compared by: what they are, where a serializer of the program's own made bytes of
+    them. A cipher gives others each time."""
+    if codec.typed is None:
+        return lambda value: value
+    plain = Codec()
+
+    def opened(value: Value) -> Value:
+        if isinstance(value, list):
+            return [opened(item) for item in value]
+        return plain.dump(codec.load(value)) if isinstance(value, dict) and value.get(TAG) == "typed" else value
+
+    return opened
+
+
 def cancelled(writes: Mapping[int, tuple[str, Value]]) -> bool:
     """Whether a task was ended since another failed."""
     for channel, value in writes.values():
@@ -120,14 +140,22 @@ def cancelled(writes: Mapping[int, tuple[str, Value]]) -> bool:
     return False
 
 
-def endings(status: str, recorded: Value, now: str, given: Any) -> Found | None:
+def endings(status: str, recorded: Value, now: str, given: Any, opened: Opened) -> Found | None:
     """The same for how a turn ended. `given`: what it gave now, as data, or the exception that ended it."""
     if status != now:
         return "", _told(status, recorded), _told(now, given)
     if status == Status.ERROR:
         before, after = _brief(recorded), _brief(exceptions.encode(given))
         return difference.first(before, after) if before != after else None
-    return values(recorded, given) if status == Status.OK else None
+    return values(_waits(recorded, opened), _waits(given, opened)) if status == Status.OK else None
+
+
+def _waits(told: Value, opened: Opened) -> Value:
+    """What a turn gave, with what it waits for in an order that says nothing."""
+    waits = told.get("interrupts") if isinstance(told, dict) else None
+    if not isinstance(waits, list) or not isinstance(told, dict):
+        return told
+    return {**told, "interrupts": sorted(map(opened, waits), key=canonical.canonical)}
 
 
 def _brief(form: Value) -> Value:
@@ -145,8 +173,7 @@ def _plain(value: Value) -> Value:
     return {name: _plain(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-def _raised(write: tuple[str, Value]) -> Value:
-    channel, value = write
+def _raised(channel: str, value: Value) -> Value:
     form = value.get("$value") if channel == ERROR and isinstance(value, dict) else None
     return _brief(form) if isinstance(form, dict) else value
 

@@ -91,6 +91,7 @@ class Session:
         self.server = Server(self.record, options.store, deadline=options.deadline)
         own = getattr(target.checkpointer, "_core", None)
         self.codec: Codec = own.codec if own is not None else Codec()
+        self.opened = compare.opening(self.codec)
         self.target = target
         self.results: list[Any] = []
         self.error: BaseException | None = None
@@ -136,7 +137,7 @@ class Session:
 
     def turns(self) -> Iterator[Playing]:
         """The turns to run, one after the other; each is to be `ended` before the next is asked for."""
-        book = ReplayBook(self.record, self.server.reveal)
+        book = ReplayBook(self.record, self.server.reveal, self.opened)
         shelf = ReplayShelf(self.thread, book)
         made: tuple[Any, Core] | None = None
         for turn in self._chosen:
@@ -149,7 +150,7 @@ class Session:
                 made = self.target.copy(update={"checkpointer": saver, "cache": None}), core
             playing = Playing(self, *made, book, past(self.record, turn))
             yield playing
-            if playing.past.status != Status.OK or self.options.depth == "node":
+            if not playing.whole:
                 made = None  # what it has put is not all that was put then
             for other in sorted(shelf.others):
                 self.server.note(f"thread {other}", "a graph that a node ran on a thread of its own: not compared")
@@ -210,6 +211,12 @@ class Playing:
     @property
     def asynchronous(self) -> bool:
         return _is_async(self.past.turn.entry)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it puts all that the recorded turn did. Without nodes nobody writes what a human answered."""
+        special = self._nodes and any(index < 0 for writes in self._written.values() for index in writes)
+        return self.past.status == Status.OK and not special
 
     # What the loop asks (`loops.Replay`).
 
@@ -402,7 +409,8 @@ class Playing:
     def _compare_ends(self) -> None:
         server, turn = self.session.server, self.past.turn
         now, given = self._turn.ending
-        found = compare.endings(self.past.status, server.reveal(self.session.record.result(turn)), now, given)
+        recorded = server.reveal(self.session.record.result(turn))
+        found = compare.endings(self.past.status, recorded, now, given, self.session.opened)
         if found is not None:
             path, before, after = found
             self.differs(
@@ -416,7 +424,7 @@ class Playing:
             before, after = self._written.get(place), now.get(place)
             if not whole and (before is None or after is None or compare.cancelled(before) or compare.cancelled(after)):
                 continue  # of tasks beside one that failed, how far they came is a race
-            found = compare.writes(before or {}, after or {})
+            found = compare.writes(before or {}, after or {}, self.session.opened)
             if found is not None:
                 path, recorded, actual = found
                 self.differs(

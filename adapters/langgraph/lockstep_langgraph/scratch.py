@@ -7,7 +7,9 @@ the next turn finds what it found.
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -52,14 +54,13 @@ def past(record: Record, turn: RecordedTurn) -> Past:
     steps: list[Made] = []
     writes: list[tuple[int, Event]] = []
     open_calls: dict[int, str] = {}
-    number = -1
-    for seq, event in record.heads:
-        if event.kind is Kind.STEP:
-            number += 1
-        if event.pos <= turn.pos:
-            continue
+    number = record.last_step(turn.pos)
+    heads = record.heads
+    for seq, event in islice(heads, bisect_right(heads, turn.pos, key=_position), None):
         if event.pos >= stop or event.kind is Kind.FORK:
             break
+        if event.kind is Kind.STEP:
+            number += 1
         if event.kind is Kind.BEGIN:
             open_calls[event.pos] = event.lane
         elif event.kind is Kind.END:
@@ -73,14 +74,19 @@ def past(record: Record, turn: RecordedTurn) -> Past:
     return Past(turn, tuple(steps), tuple(writes))
 
 
+def _position(head: tuple[int, Event]) -> int:
+    return head[1].pos
+
+
 class ReplayBook:
     """The log of the replayed thread, as its saver sees it."""
 
     start = 0
     faults: Sequence[str] = ()
 
-    def __init__(self, record: Record, reveal: Callable[[Value], Value]) -> None:
+    def __init__(self, record: Record, reveal: Callable[[Value], Value], opened: compare.Opened) -> None:
         self._record = record
+        self._opened = opened
         self._reveal = reveal
         self._given = 0  # position up to which the saver has all
         self._bound = 0
@@ -153,8 +159,11 @@ class ReplayBook:
         self._given = 0
 
     def _stored(self, since: int, until: int) -> Iterator[tuple[str, Event]]:
-        for seq, event in self._record.heads:
-            if since < event.pos < until and event.kind in (Kind.STEP, Kind.WRITES):
+        heads = self._record.heads
+        for seq, event in islice(heads, bisect_right(heads, since, key=_position), None):
+            if event.pos >= until:
+                return
+            if event.kind in (Kind.STEP, Kind.WRITES):
                 yield MAIN, msgspec.structs.replace(event, body=self._reveal(self._record.body(seq)))
 
     def _difference(self, made: Made, body: Any, source: str) -> compare.Found | None:
@@ -162,7 +171,7 @@ class ReplayBook:
             return "source", made.event.what, source
         parent = self._entry(made.event.of)
         now = entry_of(str(body.get("ns", "")), body, parent if "parent" not in body else None)
-        return compare.states(self._entry_at(made), now)
+        return compare.states(self._entry_at(made), now, self._opened)
 
     def _entry(self, pos: int) -> Entry | None:
         """The recorded checkpoint at a position."""

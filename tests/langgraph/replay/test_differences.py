@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import socket
 import subprocess
 import sys
@@ -11,11 +12,13 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import START, StateGraph
 from replayed import replay, run, saver
 from scripted import Asked, Scripted, says
 
 from lockstep.errors import Code, Difference
+from lockstep_langgraph import LockstepCheckpointer
 
 
 class State(TypedDict):
@@ -196,3 +199,26 @@ def test_what_hides_a_difference_does_not_hide_it_from_the_replay() -> None:
 
     run(graph_of(saver(), hides("How are you?")), "invoke", {"seen": []})
     assert difference(graph_of(saver(), hides("Who are you?"))).code is Code.REQUEST
+
+
+class Cipher:
+    """Gives other bytes each time."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        key = os.urandom(1)
+        return "xor", key + bytes(byte ^ key[0] for byte in plaintext)
+
+    def decrypt(self, name: str, ciphertext: bytes) -> bytes:
+        return bytes(byte ^ ciphertext[0] for byte in ciphertext[1:])
+
+
+def test_what_is_encrypted_is_compared_by_what_it_is() -> None:
+    def sealed() -> LockstepCheckpointer:
+        return LockstepCheckpointer(os.environ["LOCKSTEP_STORE"], serde=EncryptedSerializer(Cipher()))
+
+    run(graph_of(sealed(), adds("a"), adds("b")), "invoke", {"seen": ["secret"]})
+    for depth in ("call", "node"):
+        played = replay(graph_of(sealed(), adds("a"), adds("b")), depth=depth)
+        assert played.report.identical, played.report
+    found = difference(graph_of(sealed(), adds("a"), adds("x")))
+    assert (found.path, found.expected, found.actual) == ("seen[2]", '"b"', '"x"')
