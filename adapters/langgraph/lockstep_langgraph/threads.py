@@ -97,7 +97,7 @@ class Thread:
         if ids is None:
             ids = self._sorted[ns] = sorted(space)
         line = self.line(branch) if branch is not None else None
-        for id in list(reversed(ids)):
+        for id in reversed(ids):
             if before is not None and id >= before:
                 continue
             entry = space[id]

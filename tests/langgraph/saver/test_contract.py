@@ -118,6 +118,8 @@ def test_writes_count_whether_they_come_before_their_checkpoint_or_after_its_chi
 
 
 def test_a_slow_write_is_not_lost_behind_the_next_checkpoint(saver: Saver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """#8039: LangGraph waits for no write before it puts what comes next."""
+
     import threading
 
     plain = LockstepCheckpointer.put_writes
@@ -144,6 +146,8 @@ def test_a_slow_write_is_not_lost_behind_the_next_checkpoint(saver: Saver, monke
 
 
 def test_reads_make_nothing(store: str, saver: Saver) -> None:
+    """#8754, #8054: five reads of missing threads left five ghosts."""
+
     import os
 
     graph = line(saver, "a")
@@ -160,6 +164,8 @@ def test_reads_make_nothing(store: str, saver: Saver) -> None:
 
 
 def test_thread_ids_are_text_and_may_be_anything(saver: Saver, opened: Opened) -> None:
+    """#6239"""
+
     ids = (7, "a/b:c@d%-", "\u00fc" * 300, "\u00fc" * 301, " ", "\u200b\n", "%2F", "/")
     for id in ids:
         line(saver, "a").invoke({"seen": []}, thread(id))
@@ -329,6 +335,8 @@ def test_a_message_changed_in_place_is_stored_as_it_is_then(saver: Saver, opened
 
 
 def test_the_same_state_comes_from_both_halves_in_threads_and_loops(saver: Saver) -> None:
+    """#7857: a write from inside the loop waited for ever."""
+
     graph = asking(saver)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: graph.invoke({"seen": []}, thread(f"sync-{n}")), range(8)))

@@ -113,6 +113,8 @@ def test_a_serializer_of_the_program_s_own_is_used_for_values(opened: Opened, st
 
 
 def test_a_chat_takes_as_much_room_for_each_step_however_long_it_is(tmp_path: Path) -> None:
+    """#7714, #7547: what stores all of the list in each step grows by its square."""
+
     sizes = []
     for steps in (250, 500):
         path = str(tmp_path / str(steps) / "store.db")
@@ -163,3 +165,38 @@ def test_a_checkpointer_is_collected_with_what_it_was_made_for(store: str) -> No
     del saver
     gc.collect()
     assert core() is None
+
+
+def test_a_copy_of_a_thread_has_all_of_it_and_takes_room_once_more_at_most(tmp_path: Path) -> None:
+    """#7859"""
+    path = str(tmp_path / "store.db")
+    saver = LockstepCheckpointer(path)
+    graph = chat(saver, 200)
+    graph.invoke({"messages": ["hello"], "left": 200}, thread())
+    saver.close()
+    before = size(path)
+    saver.copy_thread("t", "copy")
+    assert graph.get_state(thread("copy")).values == graph.get_state(thread()).values
+    one, other = (list(saver.list(thread(id))) for id in ("t", "copy"))
+    assert [(each.checkpoint, each.metadata, each.pending_writes) for each in one] == [
+        (each.checkpoint, each.metadata, each.pending_writes) for each in other
+    ]
+    saver.close()
+    assert size(path) <= 2 * before
+
+
+def test_nothing_waits_in_line_behind_a_put(saver: Saver, store: str) -> None:
+    """#7094: what was put is stored when `put` returns, so that no backlog keeps old checkpoints alive."""
+    import asyncio
+
+    from test_contract import checkpoint
+
+    async def all_of_them() -> None:
+        where: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        for number in range(50):
+            made = checkpoint({"a": [number]}, channel_versions={"a": number + 1})
+            where = await saver.aput(where, made, {"source": "loop", "step": number, "parents": {}}, {"a": number + 1})
+            with open_store(store) as read:
+                assert read.run("langgraph/t").info.steps == number + 1
+
+    asyncio.run(all_of_them())
