@@ -54,7 +54,9 @@ def _turn_row(timeline: Timeline, turn: native.Turn, row: TurnRow) -> list[Piece
     given = checkpointed.asked(timeline, turn)
     what = f"{safe(row.name)}   {safe(inert.line(given, _WIDE))}" if given is not None else safe(row.name)
     ended: Piece = _ENDED.get(row.status, ("" if row.status == Status.OK.value else row.status, "warn"))
-    error: Piece = (f"{what}   {safe(row.error)}", "bad") if row.error else what
+    # A refusal says in further lines what to do, which `show` has.
+    failed = safe(row.error.partition("\n")[0])
+    error: Piece = (cut(f"{what}   {failed}", _WIDE), "bad") if failed else what
     duration = words.duration(row.duration / 1e9) if row.duration is not None else ""
     return ["", "", (f"turn {row.number}", "strong"), error, ended, "", duration, ""]
 
