@@ -5,19 +5,42 @@ each answer, and each piece of a stream, waits until everything before it in the
 were begun have been asked, and the answers that were given have been handed out. For a program that asks the same this
 is always possible, since the recorded order was. One that does not come to a recorded call would wait for ever: where
 nobody gets on for a while, what is to come before an answer is waited for no more.
+
+Between two answers that came some time apart the program was through with the first, so it is given a moment for that
+here. Those that came at once are handed out at once: a loop resumes who waits for them one after the other.
 """
 
 from __future__ import annotations
 
-from lockstep.log.model import Kind, Status
+from collections.abc import Callable
+from typing import Any
+
+from lockstep.log import untapped
+from lockstep.log.model import Event, Kind, Status
 from lockstep.session.tape import Tape
 
 # How a program ends a call by itself, at a moment that is nobody's answer.
 _ITS_OWN = (Status.CLOSED, Status.CANCELLED)
+# Two answers that came so far apart, in ns, find the program through with the first when the second comes; so it gets
+# as long for that here, in seconds.
+_APART, REACTS = 1_000_000, 0.001
+
+
+class Parked:
+    """A strand that waits for its turn: for the piece `event` of the call that began with `begin`. `wake` has it look
+    again; `granted`: its turn has come."""
+
+    __slots__ = ("begin", "event", "granted", "wake")
+
+    def __init__(self, begin: Event, event: Event, wake: Callable[[], None]) -> None:
+        self.begin = begin
+        self.event = event
+        self.wake = wake
+        self.granted = False
 
 
 class Order:
-    """Which recorded positions of a tape have come. Used under its serving's lock."""
+    """Which recorded positions of a tape have come, and who waits for his. Usable from any thread."""
 
     def __init__(self, tape: Tape) -> None:
         found: list[int] = []
@@ -32,19 +55,96 @@ class Order:
         self._positions = sorted(found)
         self._at = 0
         self._come: set[int] = set()
+        self._parked: dict[int, Parked] = {}
+        self._last: tuple[Event | None, float] = (None, 0.0)  # what was handed out last, and when
+        self._lock: Any = untapped.RLock()
+
+    # What has happened.
 
     def come(self, *positions: int) -> None:
         """These have happened, or need not be waited for."""
+        with self._lock:
+            self._reach(positions)
+            self.advance()
+
+    def handed(self, event: Event) -> None:
+        """The program has this piece."""
+        with self._lock:
+            self._last = event, untapped.monotonic()
+            self.come(event.pos)
+
+    def give_up(self, pos: int) -> None:
+        """Whatever lies before a position need not be waited for."""
+        with self._lock:
+            while not self._has_come_to(pos):
+                self._reach((self._positions[self._at],))
+            self.advance()
+
+    # Who waits.
+
+    def park(self, parked: Parked) -> None:
+        """It waits from now on, until it is granted or gives up (`leave`)."""
+        with self._lock:
+            self._parked[parked.event.pos] = parked
+
+    def leave(self, parked: Parked) -> None:
+        with self._lock:
+            if self._parked.get(parked.event.pos) is parked:
+                del self._parked[parked.event.pos]
+
+    def is_first(self, parked: Parked) -> bool:
+        """Whether everything before its piece has happened, so that only the program is given a moment."""
+        with self._lock:
+            return self._has_come_to(parked.event.pos)
+
+    def advance(self) -> None:
+        """Grants whoever's turn it is. One whose turn it would be, but for what the program is still busy with, is
+        woken to look again in a moment."""
+        with self._lock:
+            first = self._parked.get(self._next())
+            if first is None:
+                first = next((each for pos, each in self._parked.items() if self._has_come_to(pos)), None)
+            if first is None:
+                return
+            if self._is_busy(first):
+                first.wake()
+                return
+            at, number = first.event.at, self._at
+            self._grant(first)
+            # Those that came at the same moment.
+            while number < len(self._positions) - 1:
+                number += 1
+                after = self._parked.get(self._positions[number])
+                if after is None or after.event.at - at >= _APART or after.event.of == first.event.of:
+                    break
+                self._grant(after)
+
+    def _grant(self, parked: Parked) -> None:
+        del self._parked[parked.event.pos]
+        parked.granted = True
+        parked.wake()
+
+    def _is_busy(self, parked: Parked) -> bool:
+        """Whether another call was given something a moment ago that had come well before, while this one was under
+        way."""
+        last, when = self._last
+        return (
+            last is not None
+            and last.of != parked.event.of
+            and last.pos > parked.begin.pos
+            and parked.event.at - last.at >= _APART
+            and untapped.monotonic() - when < REACTS
+        )
+
+    def _reach(self, positions: tuple[int, ...]) -> None:
         self._come.update(positions)
         while self._at < len(self._positions) and self._positions[self._at] in self._come:
             self._come.discard(self._positions[self._at])
             self._at += 1
 
-    def come_up_to(self, pos: int) -> None:
-        """Whatever lies before a position need not be waited for."""
-        while not self.has_come_to(pos):
-            self.come(self._positions[self._at])
+    def _next(self) -> int:
+        return self._positions[self._at] if self._at < len(self._positions) else -1
 
-    def has_come_to(self, pos: int) -> bool:
+    def _has_come_to(self, pos: int) -> bool:
         """Whether everything before a position has happened."""
         return self._at >= len(self._positions) or self._positions[self._at] >= pos

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lockstep.errors import Code
@@ -10,6 +12,7 @@ from lockstep.log import untapped
 from lockstep.log.model import Event, Status, Value
 from lockstep.session.call import Piece
 from lockstep.session.native.calls import Strand
+from lockstep.session.native.order import REACTS, Order, Parked
 from lockstep.session.served import ServedCall
 from lockstep.session.tape import Slot
 
@@ -28,19 +31,20 @@ _LONGEST = 0.005  # seconds
 class NativeCall(ServedCall):
     """Waits for what came before its pieces in the record, and never blocks a loop."""
 
-    __slots__ = ("_resumed",)
+    __slots__ = ()
 
     session: Serving
 
     def __init__(self, session: Serving, lane: Strand, kind: str) -> None:
         super().__init__(session, lane, kind)  # type: ignore[arg-type]
-        self._resumed = False
 
     def take(self) -> Piece:
         """The next piece. Divergence, Cut."""
         found = self._next()
         for pause in self._waits(found):
             untapped.sleep(pause)
+        if found is not None and self.session.order is not None:
+            self._turn(self.session.order, found[1])
         return self._given(found)
 
     async def atake(self) -> Piece:
@@ -50,11 +54,12 @@ class NativeCall(ServedCall):
 
         found = self._next()
         try:
-            if not self._resumed:
-                self._resumed = True
-                await sleep(0)
             for pause in self._waits(found):
                 await sleep(pause)
+            if found is not None and self.session.order is not None:
+                await self._aturn(self.session.order, found[1])
+            else:
+                await sleep(0)
         except CancelledError as error:
             if found is None or found[1].what == Status.CANCELLED:
                 self._finish(Status.CANCELLED, None)
@@ -85,13 +90,68 @@ class NativeCall(ServedCall):
                     code, reason = Code.ORDER, "the recorded program cancelled this call, now nobody does"
                 session.differs(code, reason, call=self)
             session.latched.raise_it()
+
+    def _turn(self, order: Order, event: Event) -> None:
+        """Waits until everything before this piece has happened."""
+        bell = untapped.allocate_lock()  # free: look again
+        bell.acquire()
+
+        def ring() -> None:
+            with suppress(RuntimeError):  # it has not been heard yet
+                bell.release()
+
         assert self.recorded is not None
-        begin, event = self.recorded.begin, found[1]
-        if session.holds_up(begin, event):
-            yield from _while(session, lambda: session.holds_up(begin, event), session.patience)
-            if session.latched.stopped:
-                session.latched.raise_it()
-            session.give_up(event.pos)
+        parked = Parked(self.recorded.begin, event, ring)
+        order.park(parked)
+        order.advance()
+        try:
+            seen = self.session.progress
+            while not parked.granted:
+                if not bell.acquire(timeout=self._nap(order, parked)):
+                    seen = self._waited(order, parked, seen)
+        finally:
+            order.leave(parked)
+
+    async def _aturn(self, order: Order, event: Event) -> None:
+        """The same in a loop, which resumes those whose turn it is in their order."""
+        import asyncio
+
+        loop, thread, bell = asyncio.get_running_loop(), get_ident(), asyncio.Event()
+
+        def ring() -> None:
+            if get_ident() == thread:
+                bell.set()
+            else:
+                loop.call_soon_threadsafe(bell.set)
+
+        assert self.recorded is not None
+        parked = Parked(self.recorded.begin, event, ring)
+        order.park(parked)
+        loop.call_soon(order.advance)
+        try:
+            seen = self.session.progress
+            while not parked.granted:
+                try:
+                    await asyncio.wait_for(bell.wait(), self._nap(order, parked))
+                except TimeoutError:
+                    seen = self._waited(order, parked, seen)
+                bell.clear()
+        finally:
+            order.leave(parked)
+
+    def _nap(self, order: Order, parked: Parked) -> float:
+        return REACTS if order.is_first(parked) else self.session.patience
+
+    def _waited(self, order: Order, parked: Parked, seen: int) -> int:
+        """It has waited for a while: for the program to be through, or for what does not come if nobody got on."""
+        session = self.session
+        if session.latched.stopped:
+            session.latched.raise_it()
+        if not order.is_first(parked) and seen == session.progress:
+            order.give_up(parked.event.pos)
+        else:
+            order.advance()
+        return session.progress
 
     def _given(self, found: _Found) -> Piece:
         assert found is not None  # `_waits` raised otherwise

@@ -29,10 +29,6 @@ from lockstep.session.tape import LaneTape, Recorded, Tape
 
 _ALIKE = 50  # recorded calls of a lane over which one is laid to find it by other values of its secrets
 
-# Two answers that came so far apart, in ns, find the program through with the first when the second comes; so it gets
-# as long for that here, in seconds.
-_APART, _REACTS = 1_000_000, 0.001
-
 
 class Unasked:
     """What is recorded of one lane and has not been asked for. `effects` and `cursor` are those of its tape: the
@@ -116,8 +112,7 @@ class Serving:
         self._handed: dict[int, Handed] = {}  # by position of the recorded call
         self._due = sum(effect.ended for lane in tape.lanes.values() for effect in lane.effects)
         self._over: set[int] = set()
-        self._order = Order(tape) if ordered else None
-        self._last: tuple[Event | None, float] = (None, 0.0)  # what was handed out last, and when
+        self.order = Order(tape) if ordered else None
 
     def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
         """See `Calls`."""
@@ -154,9 +149,9 @@ class Serving:
         with self._lock:
             self.progress += 1
             found: Recorded | None = lane.state.take(key)
-            if found is not None and self._order is not None:
-                self._order.come(found.begin.pos)
-            return found
+        if found is not None and self.order is not None:
+            self.order.come(found.begin.pos)
+        return found
 
     def match(self, lane: Strand, kind: str, name: str, key: bytes, request: Value) -> Recorded | None:
         """The recorded call that answers this one; None past the end of an interrupted recording. Raises Divergence."""
@@ -212,51 +207,25 @@ class Serving:
         about.setdefault("lane", "")
         self.latched.stop_at(findings.finding(self.tape, code, reason, **about))
 
-    # The order.
-
-    def holds_up(self, begin: Event, event: Event) -> bool:
-        """Whether something is still to happen before this piece of a call, or the program may still be busy with what
-        another call gave it, which had come well before while this one was under way."""
-        with self._lock:
-            if self._order is None:
-                return False
-            if not self._order.has_come_to(event.pos):
-                return True
-            last, when = self._last
-            return (
-                last is not None
-                and last.of != event.of
-                and last.pos > begin.pos
-                and event.at - last.at >= _APART
-                and untapped.monotonic() - when < _REACTS
-            )
-
-    def give_up(self, pos: int) -> None:
-        """What is still to happen before a position does not come: nobody waits for it any more."""
-        with self._lock:
-            if self._order is not None:
-                self._order.come_up_to(pos)
+    # What the program has got.
 
     def handed_out(self, event: Event, over: Recorded | None) -> None:
         """A strand has got this piece; with it all of the call `over`."""
         with self._lock:
             self.progress += 1
-            self._last = event, untapped.monotonic()
-            if self._order is not None:
-                self._order.come(event.pos)
             if over is not None and over.ended:
                 self._over.add(over.begin.pos)
+        if self.order is not None:
+            self.order.handed(event)
 
     def over(self, call: Recorded | None) -> None:
         """The program takes no more of a call."""
         with self._lock:
             self.progress += 1
-            if call is None:
-                return
-            if call.ended:
+            if call is not None and call.ended:
                 self._over.add(call.begin.pos)
-            if self._order is not None:
-                self._order.come(*(event.pos for _, event, _ in call.pieces))
+        if self.order is not None and call is not None:
+            self.order.come(*(event.pos for _, event, _ in call.pieces))
 
     # The end.
 
