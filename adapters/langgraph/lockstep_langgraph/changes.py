@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langchain_core.messages import BaseMessage
+
+from lockstep.debugger import edits as editing
 from lockstep.debugger import outcomes, paths, raised
+from lockstep.debugger.calls import MODEL
 from lockstep.debugger.edits import Edit
 from lockstep.errors import Code, EditError
 from lockstep.log.model import Value
 from lockstep.log.timeline import Effect, Timeline
 from lockstep.session.call import Piece
+from lockstep_langgraph import answers
 
 _OWN = ("__", "branch:", "start:", "join:")  # channels of LangGraph's own: what runs next, and not the state
 _LISTED = 8
@@ -34,16 +39,15 @@ def inert(value: Any, codec: Any) -> Any:
 
 def answer(timeline: Timeline, effect: Effect, edits: Sequence[Edit], codec: Any) -> tuple[Piece, ...]:
     """What the caller of a call gets with its edits. Raises EditError LS211 to LS213, which names the edit."""
-    parts, end = list(timeline.parts(effect)), timeline.outcome(effect)
-    given = outcomes.shown((), end, effect.status) if end is not None or not parts else None
-    if given is None:
-        given = outcomes.shown(parts, end, effect.status)
-    try:
-        for edit in edits:
-            given = paths.put(given, paths.parse(edit.path), inert(edit.value, codec))
-        return outcomes.pieces(given, (), end, effect.status)
-    except EditError as error:
-        raise EditError(error.code, f"{edits[0].address}: {error.message}") from None
+    given = [(edit.path, _said(edit.value) if effect.kind == MODEL else inert(edit.value, codec)) for edit in edits]
+    return editing.made(timeline, effect, given, edits[0].address)
+
+
+def _said(value: Any) -> Any:
+    """A model's message as `show` prints it, of an object, or of what is that already."""
+    if isinstance(value, BaseMessage):
+        return answers.told(value)
+    return raised.of(value) if isinstance(value, BaseException) else value
 
 
 def state(edits: Sequence[Edit], values: Mapping[str, Any], channels: Mapping[str, Any], codec: Any) -> dict[str, Any]:
