@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
@@ -23,6 +24,7 @@ from pydantic import BaseModel
 from recorded import WAYS, InSession, Native, both, turn_of
 from scripted import Asked, Scripted, Streaming, says
 
+import lockstep
 from lockstep.errors import Code, Divergence
 from lockstep.session.native import Memory
 from lockstep_langgraph import turns
@@ -434,6 +436,22 @@ def test_a_call_on_a_thread_without_the_task_s_context_stops_a_replay() -> None:
         program()
     assert asked.models == 0
     assert [told[0] for told in stopped] == [Code.NOT_COVERED]
+
+
+def test_a_model_that_cannot_describe_itself_answers_as_without_us() -> None:
+    asked = Asked()
+
+    class Shy(Scripted):
+        @property
+        def _identifying_params(self) -> Any:
+            if sys._getframe(1).f_globals["__name__"].startswith("lockstep_langgraph"):
+                raise RuntimeError("no")
+            return {}
+
+    model = Shy(says=says("hi"), asked=asked)
+    with lockstep.record("shy") as session:
+        assert node_that_returns(lambda: model.invoke(ASK).content)()[0].startswith("hi")
+    assert any("a model call" in fault for fault in session.faults)
 
 
 async def _drawn(stream: AsyncIterator[Any]) -> list[Any]:
