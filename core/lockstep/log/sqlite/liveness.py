@@ -14,6 +14,7 @@ from lockstep.log import untapped
 
 CHECKPOINT = "checkpoint"
 
+_REFUSED = 3  # times, half a millisecond apart, until a lock is believed to be another's
 _PATIENCE = 2.0  # seconds, with those who look whether a lock is held: each has it for microseconds, if it may run
 
 
@@ -62,18 +63,21 @@ def take(path: str, name: str) -> Lock | None:
     os.makedirs(folder(path), exist_ok=True)
     file = os.path.join(folder(path), name)
     deadline = untapped.monotonic() + _PATIENCE
+    refused = 0
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         if not _try(descriptor, shared=False):
             held = not _try(descriptor, shared=True)
             os.close(descriptor)
-            if held or untapped.monotonic() > deadline:
+            refused += held
+            # Whoever takes the file of a lock away holds it meanwhile, which is over at once.
+            if refused >= _REFUSED or untapped.monotonic() > deadline:
                 return None
         elif _is_file(descriptor, file):
             return Lock(file, descriptor)
         else:  # whoever had it has taken the file away since it was opened here
             os.close(descriptor)
-        untapped.sleep(0.0001)
+        untapped.sleep(0.0005)
 
 
 def _is_file(descriptor: int, file: str) -> bool:
@@ -105,10 +109,13 @@ def sweep(path: str, keep: set[str]) -> int:
     except OSError:
         return swept
     for name in names:
-        if name not in keep and name != CHECKPOINT and not is_held(path, name):
+        if name not in keep and name != CHECKPOINT:
             with contextlib.suppress(OSError):
-                os.unlink(os.path.join(folder(path), name))
-                swept += 1
+                # Held while it is taken away: whoever takes it at this moment sees that, and makes a new file.
+                lock = hold(path, name)
+                if lock is not None:
+                    lock.release(remove=True)
+                    swept += 1
     return swept
 
 
