@@ -89,9 +89,10 @@ class LangGraph:
         )  # fmt: skip
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
-        verdict = lockstep.bisect(
-            run, agent(work, None, []), bad=lambda view: bad(_word(view.result)), store=work.store
-        )
+        def judge(view: Any) -> bool | None:
+            return bad(_word(view.result)) if view.state == "complete" else None
+
+        verdict = lockstep.bisect(run, agent(work, None, []), bad=judge, store=work.store)
         return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
 
 
@@ -119,15 +120,16 @@ def agent(work: Work, saver: Any, pieces: list[str]) -> Any:
 
     import httpx
 
-    # Clients of their own: those that langchain-openai keeps for all models belong to the first event loop.
+    # Clients of their own, which keep no connection: forks and probes run on event loops of their own.
+    limits = httpx.Limits(max_keepalive_connections=0)
     model = ChatOpenAI(
         model="gpt-4o",
         base_url=f"{work.url}/v1",
         api_key=SecretStr(scenario.key),
         streaming=scenario.streams,
         callbacks=[Hears()],
-        http_client=httpx.Client(),
-        http_async_client=httpx.AsyncClient(),
+        http_client=httpx.Client(limits=limits),
+        http_async_client=httpx.AsyncClient(limits=limits),
     )
     tools = [_tool(work, tool) for tool in scenario.tools]
     return create_agent(model, tools, system_prompt=scenario.system, middleware=[ends], checkpointer=saver)
