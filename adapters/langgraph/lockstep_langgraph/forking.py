@@ -13,6 +13,7 @@ import contextvars
 import re
 import time
 from collections.abc import Generator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -63,7 +64,7 @@ def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Conti
     session = Session(store, place, target, options)
     again.no_loop(needs=session.needs_loop, instead="afork")
     course = session.course()
-    with session, asyncio.Runner() as runner:
+    with session, asyncio.Runner() as runner, closing(course):
         try:
             invocation = next(course)
             while True:
@@ -76,7 +77,7 @@ async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -
     """The same under a running loop."""
     session = Session(store, place, target, options)
     course = session.course()
-    with session:
+    with session, closing(course):
         try:
             invocation = next(course)
             while True:

@@ -90,11 +90,17 @@ class Series:
                 continue
             if self._again and branch.name not in self._made:
                 continue
-            if branch.state is RunState.INTERRUPTED and not _ended(branch):
+            if self._cut_off(branch):
                 self.store.delete_branch(self.run, branch.name)
             elif branch.state is not RunState.GROWING:
                 return branch.name
         return None
+
+    def _cut_off(self, branch: BranchInfo) -> bool:
+        reader = self.store.run(self.run, branch.name)
+        if is_native(reader.meta) and branch.state is not RunState.GROWING:
+            return view(reader, self._path, self.store.path, branch.name).state == RunState.INTERRUPTED
+        return branch.state is RunState.INTERRUPTED and not _ended(branch)
 
     def probe(self, cut: Cut, predicate: Predicate, made: Made | None, before: str | None) -> Probe:
         """Judges a probe that was `made`, or found as `before`."""

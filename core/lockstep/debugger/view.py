@@ -19,6 +19,13 @@ from lockstep.log.timeline import END, Timeline, find
 
 DIVERGED = "diverged"
 
+# Of a run that a framework keeps itself, what its last turn ended with, where that was no failure of its own.
+_STOPPED = {
+    f"{Divergence.__module__}.{Divergence.__name__}": DIVERGED,
+    "builtins.KeyboardInterrupt": RunState.INTERRUPTED.value,
+    "builtins.SystemExit": RunState.INTERRUPTED.value,
+}
+
 
 class Raised(msgspec.Struct, frozen=True):
     """The exception that a program ended with: its class, as `module.Name`, and the function that raised it."""
@@ -120,11 +127,11 @@ def _kept(timeline: Timeline, path: str, store: str, branch: str) -> View:
         name = f"{form.get('module') or 'builtins'}.{form.get('name') or 'Exception'}"
         error = Raised(name, calls.exception(body).partition(": ")[2], failed[-1] if failed else "")
     last = [step for step in timeline.steps if step.kind != END and "/" not in step.lane]
-    diverged = error is not None and error.type == f"{Divergence.__module__}.{Divergence.__name__}"
+    state = _STOPPED.get(error.type, timeline.state.value) if error is not None else timeline.state.value
     return View(
         address=str(Address(path, branch)),
         store=store,
-        state=DIVERGED if diverged else timeline.state.value,
+        state=state,
         exit=None,
         error=error,
         result=checkpointed.state(timeline, last[-1]).channels if last else None,

@@ -179,6 +179,22 @@ def test_a_failure_is_found_without_being_told_what_is_bad(bench: Bench) -> None
     assert (found.verdict, found.step, found.name) == ("culprit", 3, "task liar")
 
 
+def test_a_search_that_somebody_ends_goes_on_where_it_was(bench: Bench) -> None:
+    planted = Planted(bench, 1, anew=True, nodes=8)
+    plain = planted.graph.nodes["n5"].bound.func
+
+    def ends(state: Any) -> Any:
+        raise KeyboardInterrupt
+
+    planted.graph.nodes["n5"].bound.func = ends
+    with pytest.raises(KeyboardInterrupt):
+        planted.bisect()
+    planted.graph.nodes["n5"].bound.func = plain
+    found = planted.bisect()
+    assert (found.verdict, found.step) == ("culprit", 2)
+    assert [probe.found for probe in found.tried] == [True, *[False] * (found.probes - 1)]
+
+
 def test_async_threads_are_searched_in_the_running_loop(bench: Bench) -> None:
     planted = Planted(bench, 5, nodes=8)
     planted.faulty = 5
