@@ -17,15 +17,14 @@ from lockstep_langgraph.threads import Thread, state_key
 
 def copy(threads: Threads, source: str, target: str) -> None:
     """Adds nothing to a target that exists: it becomes what the source is."""
-    with threads.using(source) as thread:
-        if thread is None or source == target:
-            return
-        threads.rewrite(target, lambda book: _write(thread, thread.all(), book))
-
-
-def into(thread: Thread, shelf: Shelf, target: str) -> None:
-    """Makes another thread of what a thread is seen to be: checkpoints with their ids, and the writes on them."""
-    shelf.rewrite(target, lambda book: _write(thread, thread.all(), book))
+    if source == target:
+        return
+    # Both locks, in one order whichever way a thread is copied.
+    with threads.using(min(source, target)) as one, threads.using(max(source, target)) as other:
+        thread = one if source < target else other
+        if thread is not None:
+            copied = thread
+            threads.rewrite(target, lambda book: _write(copied, copied.all(), book))
 
 
 def prune(threads: Threads, ids: Iterable[str], strategy: str) -> None:
