@@ -99,6 +99,37 @@ def test_log_of_a_branch_says_where_it_left_and_shows_what_it_shares(store: str,
     assert lines[3].startswith("turn 1  invoke")
 
 
+def test_the_branch_that_has_the_latest_checkpoint_is_called_so(store: str, lockstep: Lockstep) -> None:
+    def save(thread: native_runs.Thread, of: int, id: Any) -> int:
+        body = {"id": id, "channels": {"m": {"value": 1}}, "whole": True}
+        return thread.event(Kind.STEP, what="loop", name="n", of=of, body=body)
+
+    with open_store(store) as opened:
+        thread = native_runs.open_thread(opened, "langgraph/heads")
+        first = save(thread, 0, bytes(15) + b"\x01")
+        save(thread, first, bytes(15) + b"\x05")
+        for name, latest, id in (("mine", True, bytes(15) + b"\x04"), ("try-2", False, bytes(15) + b"\x09")):
+            fork = Event(Kind.FORK, -1, 0, "main", body={"latest": latest})
+            branch = native_runs.Thread(opened.fork_shared("langgraph/heads", name, "main", first, fork))
+            save(branch, first, id)
+
+        def heads() -> list[str]:
+            return [line for line in squeezed(lockstep("log", "heads").stdout) if line.startswith("└─")]
+
+        assert heads() == [
+            "└─ langgraph/heads@mine  from :0  1 step", "└─ langgraph/heads@try-2  from :0  1 step",
+        ]  # fmt: skip
+        mine = native_runs.Thread(opened.open_shared("langgraph/heads", {}, "mine"))
+        save(mine, first, bytes(15) + b"\x06")
+        assert heads() == [
+            "└─ langgraph/heads@mine  from :0  2 steps  latest", "└─ langgraph/heads@try-2  from :0  1 step",
+        ]  # fmt: skip
+    forks = json.loads(lockstep("log", "heads", "--json").stdout)["forks"]
+    assert [(one["address"], one["latest"]) for one in forks] == [
+        ("langgraph/heads@mine", True), ("langgraph/heads@try-2", False),
+    ]  # fmt: skip
+
+
 def test_show_has_what_was_written_the_state_and_what_changed(store: str, lockstep: Lockstep) -> None:
     done = lockstep("show", "t-91:3")
     assert squeezed(done.stdout) == [

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import ending
+from lockstep.debugger import ending, newest
 from lockstep.errors import Code, StoreError
 from lockstep.log.address import MAIN, Address
 from lockstep.log.cut import unpack
@@ -35,6 +35,7 @@ class Fork(msgspec.Struct, frozen=True):
              and from the record past an edit
     refused  the call that was not allowed, in words
     own      of a native run, steps of its own, beside those that it shares
+    latest   of a native run, whether the thread's latest checkpoint is in it
     """
 
     address: str
@@ -50,6 +51,7 @@ class Fork(msgspec.Struct, frozen=True):
     size: int = 0
     problem: str = ""
     own: int = 0
+    latest: bool = False
 
 
 def forks(reader: RunReader, path: str, branch: str) -> list[Fork]:
@@ -65,8 +67,9 @@ def forks(reader: RunReader, path: str, branch: str) -> list[Fork]:
     while waiting:
         info = waiting.pop()
         waiting += [one for one in below.pop(info.name, []) if not one.problem]
-        found.append(fork(reader, path, info))
-    return found
+        found.append((info.name, fork(reader, path, info)))
+    latest = newest.branch(reader) if found else ""
+    return [msgspec.structs.replace(one, latest=bool(latest) and name == latest) for name, one in found]
 
 
 def fork(reader: RunReader, path: str, info: BranchInfo) -> Fork:

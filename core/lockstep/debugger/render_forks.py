@@ -39,6 +39,8 @@ def lines(found: Sequence[branches.Fork], path: str, branch: str, *, everything:
             f"{'   ' * depth}└─ ", (safe(one.address), "strong"), f"  from {left}   ",
             (came(one), STATES.get(one.state, "bad")),
         ])  # fmt: skip
+        if one.latest:
+            told[-1] = [*told[-1], "   ", ("latest", "good")]
         if one.problem:
             told.append([f"{'   ' * depth}   {safe(one.problem)}"])
     if len(found) > len(shown):
