@@ -135,6 +135,8 @@ class Tail:
             recorded = self._unused.find(key, lane)
             verdict = decide(policy, found.effect, kind, name, recorded is not None, request)
             if verdict == "live":
+                if expected is not None and not self._ordered:
+                    self._used.add(expected.seq)  # the next equal call of the lane is the next one of the record
                 return Live()
             if verdict == "reuse" and recorded is not None:
                 self._use(recorded)

@@ -247,3 +247,19 @@ def test_a_lane_whose_task_did_not_run_again_is_not_served_once_the_tasks_have_m
     later = begin(calls, "in the next turn", lane="main/kept")
     later.ready()
     assert later.live and calls.report("complete").state == "complete"
+
+
+def test_of_equal_calls_at_once_the_edited_one_is_told_by_its_place_among_them(run: Any) -> None:
+    first = run.journal.step("main", "input", "input", {}, b"0")
+    calls = [begin(run.journal, "same") for _ in range(3)]
+    for number in (2, 0, 1):
+        calls[number].end(Status.OK, number)
+    run.journal.step("main", "plan", "loop", {}, b"1", first)
+    record = run.record()
+    pos = [event.pos for _, event in record.heads if event.kind is Kind.BEGIN][2]
+    edit = Edit(pos, {"1.3": "edited"}, (Piece("edited", Status.OK),))
+    forking = Forking(run.journal.fork("try", first, latest=False), record, plan(first, 0, edit), run.path)
+    same = [begin(forking, "same") for _ in range(3)]
+    for call in same:
+        call.ready()
+    assert [call.live for call in same] == [True, True, False] and same[2].take().value == "edited"
