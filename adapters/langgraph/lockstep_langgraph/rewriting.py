@@ -27,6 +27,11 @@ def copy(threads: Threads, source: str, target: str) -> None:
             threads.rewrite(target, lambda book: _write(copied, copied.all(), book))
 
 
+def into(thread: Thread, shelf: Shelf, target: str) -> None:
+    """Makes another thread of what a thread is seen to be: checkpoints with their ids, and the writes on them."""
+    shelf.rewrite(target, lambda book: _write(thread, thread.all(), book))
+
+
 def prune(threads: Threads, ids: Iterable[str], strategy: str) -> None:
     for id in ids:
         if strategy == "delete":
