@@ -45,7 +45,7 @@ class Sizes(msgspec.Struct, frozen=True):
     long: int
 
 
-FULL = Sizes(rounds=5, steps=500, growing=(400, 600, 900, 1100), long=5000)
+FULL = Sizes(rounds=3, steps=500, growing=(400, 600, 900, 1100), long=5000)
 QUICK = Sizes(rounds=1, steps=100, growing=(60, 100, 160, 240), long=300)
 
 

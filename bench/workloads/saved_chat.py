@@ -27,7 +27,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 AT = 50  # the step near which an early put is looked at
 AROUND = 20
-READS = 5
+READS = 3  # of which the median counts: one of them may meet the collector of garbage
 
 
 def text(number: int) -> str:
@@ -93,12 +93,12 @@ def timed(saver: Any, name: str, wall: list[float], cpu: list[float]) -> None:
     @functools.wraps(method)
     async def waited(*args: Any, **more: Any) -> Any:
         began, worked = time.perf_counter(), time.thread_time()
-        found = await method(*args, **more)
+        found = await method(*args, **more)  # which need not be a coroutine function
         cpu.append(time.thread_time() - worked)
         wall.append(time.perf_counter() - began)
         return found
 
-    setattr(saver, name, waited if inspect.iscoroutinefunction(method) else sync)
+    setattr(saver, name, waited if name.startswith("a") else sync)
 
 
 async def took(function: Callable[[], Any]) -> float:
@@ -133,7 +133,10 @@ async def measured(kind: str, steps: int, room: Path) -> dict[str, float]:
         run = await took(lambda: (chat.ainvoke if is_async else chat.invoke)(first, config))
         if len(wall) < steps:
             raise RuntimeError(f"{kind} was given {len(wall)} checkpoints for {steps} steps")
-        latest = [await took(lambda: state(config)) for _ in range(READS)]
+
+        async def read(function: Callable[[], Any]) -> float:
+            return statistics.median([await took(function) for _ in range(READS)])
+
         found = {
             "run": run,
             "put": statistics.median(wall),
@@ -141,9 +144,9 @@ async def measured(kind: str, steps: int, room: Path) -> dict[str, float]:
             "put_writes": statistics.median(writes),
             "put near step 50": statistics.median(wall[AT - AROUND : AT + AROUND]),
             "put at the end": statistics.median(wall[-2 * AROUND :]),
-            "latest": statistics.median(latest),
-            "list": await took(lambda: all_of(listed(config))),
-            "history": await took(lambda: all_of(history(config))),
+            "latest": await read(lambda: state(config)),
+            "list": await read(lambda: all_of(listed(config))),
+            "history": await read(lambda: all_of(history(config))),
         }
     found["bytes"] = float(sum(file.stat().st_size for file in room.glob("chat.db*") if file.is_file()))
     if kind.startswith("ours"):
