@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lockstep.errors import Code, StoreError
+from lockstep.log import untapped
 from lockstep_langgraph.shelves import Book, Replaced, Shelf
 from lockstep_langgraph.threads import Thread
 
@@ -23,7 +23,7 @@ class Threads:
     def __init__(self, shelf: Shelf, busy: Callable[[Thread], bool] = lambda _: False) -> None:
         self.shelf = shelf
         self._busy = busy
-        self._lock = threading.Lock()
+        self._lock = untapped.allocate_lock()
         self._held: OrderedDict[str, Thread] = OrderedDict()
         _all.add(self)
 
@@ -84,7 +84,7 @@ class Threads:
     def forked(self) -> None:
         """In a forked child: another thread may have held a lock, and what was not stored yet the parent will store."""
         _parents.append((dict(self._held), self.shelf.forked()))
-        self._lock = threading.Lock()
+        self._lock = untapped.allocate_lock()
         self._held = OrderedDict()
 
     def _close(self, id: str) -> None:

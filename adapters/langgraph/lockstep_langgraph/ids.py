@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any
 from uuid import UUID, uuid4
 
+from lockstep.log import untapped
 from lockstep.session import current as sessions
 from lockstep.session import lanes
 from lockstep_langgraph import calls, turns
@@ -37,7 +37,7 @@ class Drawn:
     def __init__(self, seed: bytes) -> None:
         self.seed = seed
         self._drawn: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = untapped.allocate_lock()
 
     def uuid(self, lane: str, version: int) -> UUID:
         """The next id in this lane."""

@@ -7,7 +7,6 @@ replay stops, and hand it what nodes wrote, where no node is to run.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -15,6 +14,7 @@ from functools import wraps
 from typing import Any, Protocol
 
 from lockstep.errors import AdapterError, Code
+from lockstep.log import untapped
 from lockstep_langgraph import turns
 
 
@@ -44,7 +44,7 @@ _seams = (
 )
 _plain: dict[tuple[Any, str], Any] = {}
 _installed = 0
-_installing = threading.Lock()
+_installing = untapped.allocate_lock()
 
 
 def install() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import inspect
-import threading
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from lockstep.errors import AdapterError, Code
+from lockstep.log import untapped
 from lockstep.taps.patches import Patches
 from lockstep_langgraph import calls, ids, lanes, turns
 from lockstep_langgraph.adapter import adapter
@@ -205,7 +205,7 @@ def _putting_checkpoint(plain: Any) -> Any:
 
 _patches = Patches()
 _installed = 0
-_lock = threading.Lock()
+_lock = untapped.allocate_lock()
 
 
 def install() -> None:

@@ -6,7 +6,6 @@ question. Branches of the log follow from the parents: a checkpoint whose parent
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from lockstep.errors import LockstepError
+from lockstep.log import untapped
 from lockstep.log.model import Event, Kind
 from lockstep_langgraph import lanes
 from lockstep_langgraph.cells import Cell, Codec, Item, Listed, cell_of
@@ -49,7 +49,7 @@ class Thread:
     def __init__(self, id: str, book: Book) -> None:
         self.id = id
         self.book = book
-        self.lock = threading.RLock()
+        self.lock = untapped.RLock()
         self.branches: dict[str, Branch] = {}
         self.failed: LockstepError | None = None  # what a put or a write failed with, until the thread is read again
         self.closed = False

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextvars import ContextVar, Token
@@ -20,6 +19,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+from lockstep.log import untapped
 from lockstep.log.model import Status, Value
 from lockstep.session import current as sessions
 from lockstep_langgraph import asked
@@ -107,7 +107,7 @@ class Turn:
         self.failed: Exception | None = None
         self._calls: Calls | None = None
         self._begun: Begun | None = None
-        self._deciding = threading.Lock()
+        self._deciding = untapped.allocate_lock()
 
     def enter(self, journal: Any = None) -> Any:
         """Its journal; the first to ask writes the turn's beginning. `journal`: the branch that a put has decided."""
@@ -187,7 +187,7 @@ in_session: Driver | None = None  # of `lockstep_langgraph.insession`
 
 _plain: tuple[Any, Any] | None = None
 _installed = 0
-_installing = threading.Lock()
+_installing = untapped.allocate_lock()
 
 
 def install() -> None:

@@ -7,10 +7,10 @@ whoever made it; what it held before the session is recorded as it is read, and 
 
 from __future__ import annotations
 
-import threading
+from lockstep.log import untapped
 
 _watching = _attached = False
-_lock = threading.Lock()
+_lock = untapped.allocate_lock()
 
 
 def attach() -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from lockstep.log import untapped
 from lockstep.session import current as sessions
 from lockstep.session import lanes
 from lockstep_langgraph.insession import databases, kept, operations
@@ -36,7 +36,7 @@ _ASYNC: dict[str, Callable[..., Any]] = {
 _HISTORY = ("get_delta_channel_history", "aget_delta_channel_history")
 
 _wrapped: set[type] = set()
-_lock = threading.Lock()
+_lock = untapped.allocate_lock()
 
 
 def adopt(kind: type) -> None:
