@@ -11,6 +11,7 @@ import native_runs
 import pytest
 
 import lockstep
+from lockstep.debugger.verify import check
 from lockstep.errors import AddressError, Code, StoreError
 from lockstep.log import seal
 from lockstep.log.model import Event, Kind, RunState, Status
@@ -77,6 +78,28 @@ def test_processes_that_append_at_once_lose_nothing_and_kills_take_only_what_was
         assert [len(numbers(events, name)) for name in "cd"] == [150, 150]
         found = verify(reader)
         assert not found.problems and info.steps == sum(event.kind is Kind.STEP for event in events)
+
+
+def test_a_thread_that_others_go_on_with_is_verified_and_read_as_it_is_at_one_moment(path: Path) -> None:
+    writers = [writer(path, name, 10**9) for name in "ab"]
+    try:
+        for process in writers:
+            assert process.stdout is not None and process.stdout.readline() == "0\n"
+        seen = []
+        for _ in range(6):
+            found = check(str(path), RUN)
+            assert not found.problems
+            seen.append(found.events)
+            with open_store(path) as store:
+                reader = store.run(RUN)
+                assert [event.pos for event in reader.events(reader.main)][: found.events] == [
+                    *range(1, found.events + 1)
+                ]
+        assert seen == sorted(seen)
+    finally:
+        for process in writers:
+            process.kill()
+            process.communicate()
 
 
 def test_rows_of_writers_that_take_turns_are_folded_all_the_same(path: Path, store: Store) -> None:
