@@ -205,7 +205,7 @@ def _concluded(inquiry: Inquiry, tried: Sequence[Probe], located: Located, inner
 def _over_steps(timeline: Timeline, cuts: Sequence[Cut]) -> Searching:
     """The step, then the answer in it."""
     known = searches.whole(len(cuts) - 1)
-    located = yield from _over_checkpoints(cuts, known) if timeline.is_native else _over(cuts, known)
+    located = yield from _over_checkpoints(timeline, cuts, known) if timeline.is_native else _over(cuts, known)
     if located.cut is None:
         return located, None
     inner = places.of_step(timeline, timeline.step(located.cut.step))
@@ -214,11 +214,12 @@ def _over_steps(timeline: Timeline, cuts: Sequence[Cut]) -> Searching:
     return located, (yield from _over(inner, searches.within(len(inner) - 1)))
 
 
-def _over_checkpoints(cuts: Sequence[Cut], known: Search) -> Generator[Wanted, Probe, Located]:
+def _over_checkpoints(timeline: Timeline, cuts: Sequence[Cut], known: Search) -> Generator[Wanted, Probe, Located]:
     """As `_over`, where nothing before a cut is run: late cuts are cheap. A first, cheap one shows whether the program
     does again what it did. Then one that keeps nothing tells most: it goes its own way at the first answer that
     is another one, and that is the next to be tried."""
     budget = searches.budget(known.last)
+    asks = any(step.effects for step in timeline.steps)
     steady = False
     guess: int | None = None
     while True:
@@ -234,7 +235,8 @@ def _over_checkpoints(cuts: Sequence[Cut], known: Search) -> Generator[Wanted, P
         probe = yield Wanted(cuts[at], max(budget, searches.left(known)), good, bad)
         budget -= 1
         reached = _reached(cuts, probe, at)
-        steady = (steady or reached > at) and at != guess
+        # Where the program asks somebody, one that asked nobody anew shows nothing of that.
+        steady = (steady or (reached > at and (probe.live > 0 or not asks))) and at != guess
         guess = reached + 1 if steady and probe.judged == GOOD else None
         # With the answers up to there kept it would have been the same experiment.
         known = searches.told(known, min(reached, known.bad - 1) if probe.judged == GOOD else at, probe.judged)
