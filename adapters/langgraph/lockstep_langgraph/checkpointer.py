@@ -249,6 +249,18 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
         """Lets go of the store. A thread that is used afterwards is opened again."""
         self._core.own.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
     def _tuple(
         self, thread: Thread, entry: Entry, branch: str | None, listing: Listing | None = None
     ) -> CheckpointTuple:

@@ -412,3 +412,30 @@ def test_without_a_store_it_is_the_one_of_the_directory(tmp_path: Path, monkeypa
     assert line(LockstepCheckpointer(tmp_path / ".lockstep" / "store.db"), "a").get_state(thread()).values["seen"] == [
         "a"
     ]
+
+
+def test_a_graph_that_is_compiled_in_langgraph_s_strict_mode_has_a_clone_of_the_same_threads(
+    saver: Saver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph._internal import _serde as serde
+
+    monkeypatch.setattr(serde, "STRICT_MSGPACK_ENABLED", True)
+    graph = chat(saver)
+    assert (graph.checkpointer is not saver) == hasattr(BaseCheckpointSaver, "with_allowlist")
+    assert isinstance(graph.checkpointer, LockstepCheckpointer)
+    graph.invoke({"messages": ["hello"], "left": 2}, thread())
+    ours, its = saver.get_tuple(thread()), graph.checkpointer.get_tuple(thread())
+    assert ours == its
+    assert ours is not None
+    assert [each.type for each in ours.checkpoint["channel_values"]["messages"]] == ["human", "ai", "ai"]
+
+
+def test_it_can_be_used_in_a_with_block(store: str) -> None:
+    with LockstepCheckpointer(store) as saver:
+        line(saver, "a").invoke({"seen": []}, thread())
+
+    async def again() -> Any:
+        async with LockstepCheckpointer(store) as saver:
+            return (await line(saver, "a").aget_state(thread())).values["seen"]
+
+    assert asyncio.run(again()) == ["a"]
