@@ -15,6 +15,7 @@ import typing
 import weakref
 from collections.abc import Callable, Iterator
 from threading import RLock
+from types import FunctionType
 from typing import Any
 
 type Name = tuple[str, str]
@@ -117,12 +118,32 @@ def _annotations(made: Any) -> Iterator[Any]:
     for node in getattr(builder, "nodes", {}).values():
         yield getattr(node, "input_schema", None)
     yield getattr(made, "context_schema", None)
+    yield from _responses(made)
     function = getattr(made, "func", None)
     if callable(function):
         try:
             yield typing.get_type_hints(getattr(function, "func", function), include_extras=True).get("return")
         except Exception:
             return
+
+
+# Agents whose answers have a class that no field of their state declares: the nodes' module, and the variable.
+_RESPONSES = {
+    "langchain.agents.factory": "initial_response_format",
+    "langgraph.prebuilt.chat_agent_executor": "response_format",
+}
+
+
+def _responses(made: Any) -> Iterator[Any]:
+    for node in getattr(made, "nodes", {}).values():
+        function: Any = getattr(getattr(node, "bound", None), "func", None)
+        name = _RESPONSES.get(getattr(function, "__module__", ""))
+        if name is None or not isinstance(function, FunctionType):
+            continue
+        for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if variable == name:
+                found = cell.cell_contents
+                yield getattr(found, "schema", None) if not isinstance(found, type) else found
 
 
 def _makers() -> list[Any]:

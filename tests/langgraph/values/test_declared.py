@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Ty
 import msgspec
 import pydantic
 import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AnyMessage
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
@@ -150,6 +152,24 @@ def test_a_functional_workflow_declares_what_its_tasks_return_and_it_takes() -> 
     assert codec.load(codec.dump([Report("x"), Asked("y")])) == [Report("x"), Asked("y")]
     assert codec.reports.losses == []
     del flow
+
+
+class Model(GenericFakeChatModel):
+    def bind_tools(self, *args: Any, **kwargs: Any) -> Any:
+        return self
+
+
+class Forecast(pydantic.BaseModel):
+    degrees: int
+
+
+def test_an_agent_declares_the_class_of_its_answers() -> None:
+    agent = create_agent(Model(messages=iter([])), tools=[], response_format=Forecast)
+    codec = Codec()
+
+    assert codec.load(codec.dump(Forecast(degrees=3))) == Forecast(degrees=3)
+    assert codec.reports.losses == []
+    del agent
 
 
 def test_the_same_codec_is_given_back_where_nothing_is_new() -> None:
