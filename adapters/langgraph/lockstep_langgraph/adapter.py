@@ -76,7 +76,7 @@ adapter = Adapter(
     instrument=_attach,
     tested=Versions("1.1", "1.2.24"),
     steps=Steps(kind="checkpoint", what="each checkpoint of a thread, subgraphs' included", state=_state),
-    restore=Way(exact=False, reason="not built yet"),
+    restore=Way(exact=True),
     re_execute=Way(exact=True),
     target=Target(
         what="compiled graph, or module:graph", inputs="recorded, per turn", accepts=_is_graph, program=_program

@@ -48,8 +48,8 @@ class Way(msgspec.Struct, frozen=True):
     reason  where it is not: why, as the user is told
     refuses tells of one step, given as its `Place`, why it cannot be continued exactly this way; "" where it can
     begin   restoring only: `begin(place, target, edits)` hands the native checkpoint with its edits to the framework
-            and gives a callable without arguments that goes on from there. To re-execute, the target's program is
-            run, and the session serves it
+            and gives a callable without arguments that goes on from there; None where `Adapter.native` does that. To
+            re-execute, the target's program is run, and the session serves it
     """
 
     exact: bool

@@ -83,7 +83,7 @@ def _ways(adapter: Adapter) -> Iterator[str]:
             yield from _function(f"{field}.refuses", way.refuses, 1)
         if not way.exact and not way.reason:
             yield f"{field} is not exact and gives no reason"
-    if adapter.restore.exact and adapter.restore.begin is None:
+    if adapter.restore.exact and adapter.restore.begin is None and adapter.native is None:
         yield "restore is exact and has no begin"
     if adapter.restore.begin is not None:
         yield from _function("restore.begin", adapter.restore.begin, 3)
