@@ -12,7 +12,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
-from recorded import WAYS, both
+from recorded import WAYS, InSession, Native, both
 from scripted import Asked, Scripted, Streaming, says
 
 ORDERS: Any = [[("get_order", {"order_id": 452}), ("get_policy", {"about": "refunds"})], "Refunded"]
@@ -131,8 +131,7 @@ class Heard(BaseCallbackHandler):
         self._tell("tool failed", repr(error))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("model", [Scripted, Streaming])
+@pytest.mark.parametrize(("model", "way"), [(Scripted, Native), (Streaming, Native), (Streaming, InSession)])
 @pytest.mark.parametrize("entry", ["invoke", "ainvoke", "stream", "astream"])
 def test_the_program_s_callbacks_hear_the_same(model: type[Scripted], way: Any, entry: str) -> None:
     asked = Asked()

@@ -378,8 +378,7 @@ def test_a_call_in_a_lane_of_its_task() -> None:
     assert run.effects() == [["model", "scripted-1", "main/node", []]]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("model", [Scripted, Streaming])
+@pytest.mark.parametrize(("model", "way"), [(Scripted, Native), (Streaming, InSession)])
 def test_a_cache_answers_what_it_answered_whatever_it_knows_by_now(model: type[Scripted], way: Any) -> None:
     asked = Asked()
     asking = model(says=says("hi"), asked=asked, cache=InMemoryCache())

@@ -59,7 +59,7 @@ def test_tools_of_an_mcp_server(way: Any, tmp_path: Path) -> None:
     builder.add_node("tools", ToolNode(asyncio.run(client.get_tools()), handle_tool_errors=True))
     builder.add_edge(START, "tools")
     graph = builder.compile()
-    called = [("look", {"number": 7}), ("pay", {"cents": 5}), ("pay", {"cents": 500})]
+    called = [("look", {"number": 7}), ("pay", {"cents": 500})]
 
     def program() -> Any:
         calls: Any = [{"name": name, "args": args, "id": f"call-{n}"} for n, (name, args) in enumerate(called)]
@@ -68,8 +68,8 @@ def test_tools_of_an_mcp_server(way: Any, tmp_path: Path) -> None:
 
     run = way()
     before = run.record(program)
-    assert sorted(run.classes()) == ["mutating", "mutating", "read"]
-    assert sorted(seen.read_text().splitlines()) == ["looked at 7", "paid 5", "too much"]
+    assert sorted(run.classes()) == ["mutating", "read"]
+    assert sorted(seen.read_text().splitlines()) == ["looked at 7", "too much"]
     seen.write_text("")
     assert run.replay(program) == before
     assert run.identical

@@ -24,7 +24,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode
 from langgraph.types import Command, Send, interrupt
-from recorded import WAYS, both
+from recorded import WAYS, InSession, Native, both
 from scripted import Asked, Scripted, Streaming, says
 
 import lockstep
@@ -65,6 +65,7 @@ def awaited(graph: Any, make: Callable[[], Any]) -> Callable[[], Any]:
 
 
 RUNS = [invoked, awaited]
+EACH = [(invoked, Native), (awaited, Native), (awaited, InSession)]
 
 
 def kinds(asked: Asked) -> dict[str, Any]:
@@ -106,9 +107,14 @@ def kinds(asked: Asked) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("kind", list(kinds(Asked())))
+KINDS = [
+    *((kind, run, Native) for kind in kinds(Asked()) for run in RUNS),
+    ("decorated", awaited, InSession),
+    ("class, both", invoked, InSession),
+]
+
+
+@pytest.mark.parametrize(("kind", "run", "way"), KINDS)
 def test_a_tool_of_each_kind(kind: str, run: Any, way: Any) -> None:
     asked = Asked()
     name = "__arg1" if kind == "of one input" else "number"
@@ -149,8 +155,7 @@ class NoOrderError(Exception):
         self.hint = hint
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "way"), EACH)
 def test_a_tool_that_raises_raises_again(run: Any, way: Any) -> None:
     asked = Asked()
 
@@ -169,9 +174,8 @@ def test_a_tool_that_raises_raises_again(run: Any, way: Any) -> None:
     assert found["messages"][-1]["status"] == "error"
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("handled", [True, "It failed", lambda error: f"because of {error}"])
-def test_a_tool_that_handles_its_own_error(handled: Any, way: Any) -> None:
+def test_a_tool_that_handles_its_own_error(handled: Any) -> None:
     asked = Asked()
 
     def look(number: int) -> str:
@@ -180,7 +184,7 @@ def test_a_tool_that_handles_its_own_error(handled: Any, way: Any) -> None:
         raise ToolException("nothing there")
 
     graph = tools_graph(StructuredTool.from_function(look, handle_tool_error=handled))
-    found = both(way, asked, invoked(graph, lambda: calling(("look", {"number": 7}))), models=0, tools=1)
+    found = both(Native, asked, invoked(graph, lambda: calling(("look", {"number": 7}))), models=0, tools=1)
     assert found["messages"][-1]["status"] == "error"
 
 
@@ -198,8 +202,7 @@ class Order:
     lines: tuple[str, ...]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "way"), EACH)
 def test_an_artifact_comes_back_as_what_it_was(run: Any, way: Any) -> None:
     asked = Asked()
 
@@ -216,8 +219,7 @@ class Told(MessagesState):
     order: int
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "way"), EACH)
 def test_a_tool_that_returns_a_command_moves_the_graph(run: Any, way: Any) -> None:
     asked = Asked()
 
@@ -402,8 +404,7 @@ def test_a_tool_that_returns_directly_ends_the_agent(way: Any) -> None:
     assert both(way, asked, program, models=1, tools=1)["messages"][-1]["type"] == "tool"
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "way"), EACH)
 def test_what_a_tool_asks_a_model_is_inside_of_it(run: Any, way: Any) -> None:
     asked = Asked()
     model = Streaming(says=says("a summary"), asked=asked)
@@ -425,8 +426,7 @@ def test_what_a_tool_asks_a_model_is_inside_of_it(run: Any, way: Any) -> None:
     assert [child[:2] for child in children] == [["model", "scripted-1"]]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "way"), EACH)
 def test_an_agent_that_is_another_agent_s_tool(run: Any, way: Any) -> None:
     asked = Asked()
     look = kinds(asked)["decorated"]
@@ -441,8 +441,7 @@ def test_an_agent_that_is_another_agent_s_tool(run: Any, way: Any) -> None:
     both(way, asked, run(outer, lambda: {"messages": [("user", "hello")]}), models=4, tools=1)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "way"), EACH)
 def test_the_functional_api(run: Any, way: Any) -> None:
     asked = Asked()
     model = Streaming(says=says("hi"), asked=asked)
@@ -463,8 +462,7 @@ class Fanned(TypedDict):
     said: Annotated[list[str], operator.add]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "way"), EACH)
 def test_equal_calls_of_tasks_that_were_sent_get_their_own_answers(run: Any, way: Any) -> None:
     asked = Asked()
     look = kinds(asked)["structured, both"]
