@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+from langgraph.types import Command, interrupt
 from scripted import Asked, Scripted
 from threads_to_fork import Bench, State, on
 
@@ -177,6 +178,30 @@ def test_a_failure_is_found_without_being_told_what_is_bad(bench: Bench) -> None
     wrong[0] = False
     found = lockstep.bisect("langgraph/t", app, store=bench.store)
     assert (found.verdict, found.step, found.name) == ("culprit", 3, "task liar")
+
+
+def test_a_fault_of_an_earlier_turn_is_found_and_people_s_answers_stay(bench: Bench) -> None:
+    bad = [True]
+
+    def ask(state: Any) -> Any:
+        return {"said": [interrupt("go on?")]}
+
+    graph = StateGraph(State)
+    graph.add_node("a", bench.node("a"))
+    graph.add_node("liar", lambda state: {"said": [FAULT if bad[0] else "truth"]})
+    graph.add_node("ask", ask)
+    for before, after in zip([START, "a", "liar"], ["a", "liar", "ask"], strict=True):
+        graph.add_edge(before, after)
+    app = graph.compile(checkpointer=bench.saver())
+    app.invoke({"said": []}, on("t"))
+    app.invoke(Command(resume="yes"), on("t"))
+    bad[0] = False
+    app.invoke({"said": []}, on("t"))
+    app.invoke(Command(resume="no"), on("t"))
+    found = lockstep.bisect("langgraph/t", app, bad=says_fault, store=bench.store)
+    assert (found.verdict, found.step, found.task) == ("culprit", 3, "liar")
+    good = lockstep.fork("langgraph/t:2", app, store=bench.store)
+    assert good.result["said"] == ["a", "truth", "yes", "a", "truth", "no"]
 
 
 def test_a_search_that_somebody_ends_goes_on_where_it_was(bench: Bench) -> None:

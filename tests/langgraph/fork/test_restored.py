@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
@@ -347,3 +350,56 @@ def test_travel_by_langgraph_itself_makes_a_branch_each_time_which_is_named(benc
         assert [branch.name for branch in store.run("langgraph/t").branches] == ["main", "fork", "fork-2"]
     run = bench.fork("t@fork:3", graph)
     assert (run.branch, bench.ran) == ("fork-3", ["b"])
+
+
+def test_a_graph_without_a_saver_of_ours_or_with_one_beside_another_is_forked_too(bench: Bench) -> None:
+    kept = InMemorySaver()
+    builder = chain(bench, "abc")
+    graph = builder.compile(checkpointer=bench.saver(wrap=kept))
+    whole = graph.invoke({"said": ["hi"]}, on("t"))
+    before = list(kept.list(on("t")))
+    edited = bench.fork("t:2", graph, edits={"2:said[0]": "ho"})
+    assert (edited.result["said"], bench.ran) == (["ho", "a", "b", "c"], ["b", "c"])
+    assert bench.fork("t:3", builder.compile()).result == whole
+    assert list(kept.list(on("t"))) == before
+
+
+KILLED = """
+import operator, os, sys
+from typing import Annotated, TypedDict
+from langgraph.graph import START, StateGraph
+from lockstep_langgraph import LockstepCheckpointer
+
+class State(TypedDict, total=False):
+    said: Annotated[list[str], operator.add]
+
+saver = LockstepCheckpointer(sys.argv[1])
+on = {"configurable": {"thread_id": "t"}}
+
+def dies(state):
+    while not any(write[1] == "said" for write in saver.get_tuple(on).pending_writes):
+        pass
+    os._exit(9)
+
+graph = StateGraph(State)
+graph.add_node("ok", lambda state: {"said": ["ok"]})
+graph.add_node("dies", dies)
+graph.add_node("join", lambda state: {"said": ["join"]})
+for name in ("ok", "dies"):
+    graph.add_edge(START, name)
+    graph.add_edge(name, "join")
+graph.compile(checkpointer=saver).invoke({"said": ["hi"]}, on)
+"""
+
+
+def test_of_a_thread_whose_process_was_killed_only_what_had_not_ended_runs_again(bench: Bench) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, bench.store], check=False)
+    assert killed.returncode == 9
+    graph = StateGraph(State)
+    for name in ("ok", "dies", "join"):
+        graph.add_node(name, bench.node(name))
+    for name in ("ok", "dies"):
+        graph.add_edge(START, name)
+        graph.add_edge(name, "join")
+    run = bench.fork("t:2", graph.compile(checkpointer=bench.saver()))
+    assert (run.result["said"], bench.ran) == (["hi", "dies", "ok", "join"], ["dies", "join"])
