@@ -14,7 +14,7 @@ from lockstep.log.address import MAIN
 from lockstep.log.forked import ForkedRun
 from lockstep.log.model import BranchInfo, Event, RunInfo, RunState, Value
 from lockstep.log.pack import encode_plain
-from lockstep.log.sqlite import branches, liveness, native, rows, schema, stranger
+from lockstep.log.sqlite import branches, liveness, native, opening, rows, schema, stranger
 from lockstep.log.sqlite.append import SqliteAppender, sealed
 from lockstep.log.sqlite.connection import connect, query, transaction
 from lockstep.log.sqlite.read import Nothing, SqliteRun
@@ -48,17 +48,17 @@ class SqliteStore:
         """Opens the file, checks what it is, and makes the tables of a new one. Raises StoreError."""
         if not create and not os.path.exists(path):
             raise StoreError(Code.NOT_A_STORE, f"no such store: {path}")
-        if create and (not _is_filled(path) or _is_begun(path)):
-            _make(path)
-        tape = not create and _identity(path) not in _opened and stranger.is_tape(path)
-        reader = _connect(path, tape=tape)
+        if create and (not opening.is_filled(path) or opening.is_begun(path)):
+            opening.make(path)
+        tape = not create and opening.identity(path) not in _opened and stranger.is_tape(path)
+        reader = opening.reading(path, tape=tape)
         try:
-            check(reader, path, stranger_=tape)
+            opening.check(reader, path, stranger_=tape)
         except BaseException:
             reader.close()
             raise
         if not tape:
-            _opened.add(_identity(path))
+            _opened.add(opening.identity(path))
         if create:
             # A recording asks nothing of its store; a connection left open would warn when it is collected.
             reader.close()
@@ -334,7 +334,7 @@ class SqliteStore:
                     _abandoned.append(self._reader)
                 self._reader, self._process = None, os.getpid()
             if self._reader is None:
-                self._reader = _connect(self.path, tape=self.tape)
+                self._reader = opening.reading(self.path, tape=self.tape)
             return query(self._reader, self.path, sql, values, shape)
 
     @contextmanager
@@ -347,103 +347,6 @@ class SqliteStore:
             yield
         finally:
             self.ask("COMMIT")
-
-
-def _is_filled(path: str) -> bool:
-    try:
-        return os.stat(path).st_size > 0
-    except OSError:
-        return False
-
-
-def _is_begun(path: str) -> bool:
-    """Whether somebody is making it just now: it is a database, and has no table yet."""
-    try:
-        connection = connect(path, "ro")
-    except StoreError:
-        return False
-    try:
-        return not query(connection, path, "SELECT 1 FROM sqlite_schema LIMIT 1")
-    except StoreError:
-        return False
-    finally:
-        connection.close()
-
-
-def _make(path: str) -> None:
-    connection = connect(path, "rwc")
-    try:
-        # Both only take effect before the first table. Pages of 1 kB: the empty tables of a small run weigh
-        # 9 kB instead of 40.
-        query(connection, path, "PRAGMA page_size=1024")
-        query(connection, path, "PRAGMA journal_mode=WAL")
-        with transaction(connection, path):
-            if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
-                for table in schema.TABLES:
-                    connection.execute(table)
-                connection.execute("INSERT INTO store VALUES ('sqlite', ?)", (sqlite3.sqlite_version,))
-                connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version={schema.FORMAT}")
-    finally:
-        connection.close()
-
-
-def _connect(path: str, *, tape: bool) -> sqlite3.Connection:
-    if tape:
-        return stranger.connect(path)
-    try:
-        return connect(path, "ro")
-    except StoreError as error:
-        if error.code is not Code.UNWRITABLE or not _is_at_rest(path):
-            raise
-    return connect(path, "ro&immutable=1")
-
-
-def _is_at_rest(path: str) -> bool:
-    """Whether all there is stands in the file itself, in a directory where we cannot make what SQLite needs to read a
-    store that others write to."""
-    if os.access(os.path.dirname(os.path.abspath(path)), os.W_OK):
-        return False
-    try:
-        return os.stat(path + "-wal").st_size == 0
-    except OSError:
-        return True
-
-
-def _identity(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
-
-
-def check(connection: sqlite3.Connection, path: str, *, stranger_: bool = False) -> None:
-    """Refuses what is no store of this format, or holds more than one does. Of a stranger's file the structure
-    is checked too, and nothing else than reading is possible afterwards. Raises StoreError."""
-    if query(connection, path, "PRAGMA application_id")[0][0] != schema.APPLICATION_ID:
-        raise StoreError(Code.NOT_A_STORE, f"not a Lockstep store: {path}")
-    version = query(connection, path, "PRAGMA user_version")[0][0]
-    if version > schema.FORMAT:
-        raise StoreError(
-            Code.TOO_NEW,
-            f"store is newer than this lockstep (format {version}, known up to {schema.FORMAT}): {path}. "
-            "Upgrade with pip install -U lockstep-replay",
-        )
-    found = query(connection, path, "SELECT type, name, tbl_name, sql FROM sqlite_schema")
-    if version < schema.FORMAT or frozenset(found) not in schema.KNOWN:
-        raise StoreError(Code.DAMAGED, f"the tables are not those of a Lockstep store ({_odd(found)}): {path}")
-    if stranger_:
-        lines = [line for (line,) in query(connection, path, "PRAGMA quick_check(3)") if line != "ok"]
-        if lines:
-            raise StoreError(Code.DAMAGED, f"the file is damaged: {'; '.join(map(str, lines))}: {path}")
-        stranger.shut(connection)
-
-
-def _odd(found: list[tuple[Any, ...]]) -> str:
-    expected = {(kind, name) for kind, name, _, _ in schema.KNOWN[0]}
-    there = {(str(kind), str(name)) for kind, name, *_ in found}
-    lacking = [f"no {kind} {name}" for kind, name in sorted(expected - there)]
-    extra = [f"a {kind} {name[:40]}" for kind, name in sorted(there - expected)]
-    known = ", ".join((lacking + extra)[:3])
-    return known or "made in another way, perhaps by a Lockstep from before there were branches"
 
 
 def check_name(name: str) -> None:
