@@ -50,9 +50,8 @@ def allowed_by(serde: Any) -> Iterable[Any]:
 
 
 def _is_usual(serde: Any) -> bool:
-    if type(serde) is not JsonPlusSerializer:
-        return False
-    return not serde.pickle_fallback and not getattr(serde, "_custom_unpack_ext_hook", False)
+    """Whether it is langgraph's own. Its pickles would run what is stored, and are not needed: ours stores more."""
+    return type(serde) is JsonPlusSerializer and not getattr(serde, "_custom_unpack_ext_hook", False)
 
 
 class _Sealed:

@@ -355,11 +355,14 @@ def test_an_encrypting_checkpointer_takes_only_what_it_encrypted_itself(watched:
     assert error.value.code is Code.DAMAGED and "messages" in str(error.value)
 
 
-def test_without_a_serializer_nothing_is_asked_to_read_its_bytes(watched: None) -> None:
-    codec = Codec(serde=JsonPlusSerializer())
-    found = codec.load({"$": "typed", "type": "msgpack", "data": ATTACK})
+@pytest.mark.parametrize("pickles", [False, True])
+@pytest.mark.parametrize("kind", ["msgpack", "pickle"])
+def test_langgraph_s_own_serializer_is_not_asked_to_read_bytes(watched: None, kind: str, pickles: bool) -> None:
+    codec = Codec(serde=JsonPlusSerializer(pickle_fallback=pickles))
+    found = codec.load({"$": "typed", "type": kind, "data": ATTACK})
 
     assert type(found) is Inert and "serde=" in found.why
+    assert codec.load(codec.dump({"a": (1,)})) == {"a": (1,)}
 
 
 def test_encrypted_state_comes_back_exactly_and_stands_nowhere_in_clear() -> None:
