@@ -30,7 +30,7 @@ from lockstep.session.native.forking import Forking
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep.session.tail import Edit as Answered
 from lockstep.session.tail import Plan as Tailed
-from lockstep_langgraph import again, changes, patches, planning, rewriting, states, turns
+from lockstep_langgraph import again, changes, keeping, patches, planning, rewriting, states, turns
 from lockstep_langgraph.again import Invocation
 from lockstep_langgraph.checkpointer import BRANCH, LockstepCheckpointer
 from lockstep_langgraph.core import Core
@@ -211,6 +211,7 @@ class Session:
         else:
             journal = parent.fork(tailed.branch, plan.cut, latest=False, origin=origin, told=told)
             book.adopt(journal)
+            keeping.calls(journal, self.record, plan.kept, plan.cut)
         tailed = msgspec.structs.replace(tailed, branch=journal.branch)
         calls = Forking(journal, self.record, tailed, self.store.path, since=plan.cut, deadline=options.deadline)
         line = LineBook(book, journal.branch, address.branch, kept, calls)
