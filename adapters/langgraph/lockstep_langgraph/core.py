@@ -22,6 +22,8 @@ from lockstep_langgraph.threads import Put, Thread, node_of
 
 log = logging.getLogger("lockstep")
 
+MOST_BRANCHES = 900  # that turns make in a thread: a run has 1,000 at most, and those of Lockstep's forks need room
+
 
 class On(msgspec.Struct):
     """What a turn that is on has read and where it writes.
@@ -224,9 +226,12 @@ class Core:
         return MAIN if thread.newest("") is None else None
 
     def _leave(self, thread: Thread, name: str, base: Entry | None) -> str:
-        return (
-            thread.fork(name, base.branch, base.pos) if base is not None else thread.fork(name, MAIN, thread.book.start)
-        )
+        """A new branch; the one that it would leave, where a thread has as many as it may."""
+        if len(thread.branches) >= MOST_BRANCHES:
+            return base.branch if base is not None else MAIN
+        if base is None:
+            return thread.fork(name, MAIN, thread.book.start)
+        return thread.fork(name, base.branch, base.pos)
 
     def _fork(self, thread: Thread, name: str, parent: Entry) -> str:
         """A branch for what goes on from an earlier checkpoint because it was told to."""

@@ -68,6 +68,7 @@ class StoredBook:
         self._journals = {MAIN: journal}
         self._branches: dict[str, Branch] = {}
         self._known: dict[str, int] = {}  # by branch: the last position that was read, or written with nobody between
+        self._lengths: dict[str, int] = {}  # by branch: its events when it was read last
         self._own: set[tuple[str, int]] = set()  # branch and position of what this book wrote, beyond that
         self._stale = True
 
@@ -101,13 +102,16 @@ class StoredBook:
             raise (Replaced() if error.code in _GONE else error) from None
         meta: Any = reader.meta
         # Numbers of runs are used again; a vault is one run's.
-        if meta.get("vault") != journal.meta.get("vault") or self._branches.keys() > {
-            each.name for each in reader.branches
-        }:
+        known = {each.name for each in reader.branches}
+        if meta.get("vault") != journal.meta.get("vault") or not self._branches.keys() <= known:
             raise Replaced
         new: list[Branch] = []
         events: list[tuple[str, Event]] = []
         for info in reader.branches:
+            length = sum(stream.events for stream in info.streams)
+            if self._lengths.get(info.name) == length:
+                continue
+            self._lengths[info.name] = length
             on = reader if info.name == MAIN else reader.on(info.name)
             if info.name not in self._branches:
                 fork = on.fork

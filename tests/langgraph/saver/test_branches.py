@@ -12,7 +12,7 @@ from langgraph.types import Command, interrupt
 from saved_graphs import asking, line, thread
 
 from lockstep.log.store import open_store
-from lockstep_langgraph import LockstepCheckpointer
+from lockstep_langgraph import LockstepCheckpointer, core
 
 type Saver = LockstepCheckpointer
 type Opened = Callable[..., Saver]
@@ -232,3 +232,16 @@ def test_subgraphs_keep_their_checkpoints_beside_those_of_the_graph(saver: Saver
     spaces = {each.config["configurable"]["checkpoint_ns"].split(":")[0] for each in opened().list(thread())}
     assert spaces == {"", "inner"}
     assert ours.get_state(thread(), subgraphs=True).values == theirs.get_state(thread(), subgraphs=True).values
+
+
+def test_a_thread_with_as_many_branches_as_it_may_have_goes_on_as_before(
+    saver: Saver, opened: Opened, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "MOST_BRANCHES", 2)
+    theirs = asking(InMemorySaver())
+    for graph in (theirs, asking(saver)):
+        for journey in (runs_again, updated, answered_twice):
+            journey(graph)
+    for each in (saver, opened()):
+        assert told(asking(each), thread()) == told(theirs, thread())
+    assert len(branches(store)) == 2
