@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import random
 import sys
+import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -140,11 +141,10 @@ TAGS = [
 @pytest.fixture
 def watched() -> Iterator[None]:
     global events
-    before = set(sys.modules)
     ran.clear()
-    Codec().load(Codec().dump([1, {2}]))  # what the first use loads is not the forged value's doing
-    import lockstep.session.exceptions  # noqa: F401
-
+    # What the first use loads is not the forged value's doing.
+    Codec().load(Codec().dump([{2}, ValueError(), uuid.UUID(int=0), TrapRecord]))
+    before = set(sys.modules)
     events = []
     yield
     found, events = events, None
