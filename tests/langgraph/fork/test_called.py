@@ -15,6 +15,8 @@ from threads_to_fork import Bench, on
 import lockstep
 from lockstep import Refused
 from lockstep.errors import AddressError, EditError
+from lockstep.log.store import open_store
+from lockstep.log.timeline import resolve
 
 
 def says(messages: list[Any]) -> AIMessage:
@@ -93,6 +95,12 @@ def test_an_edited_call_runs_its_own_task_again_and_no_other(shop: Shop) -> None
     assert shop.asked.tools == []
     assert shop.heard(run.result) == ["order 1: lost", *shop.said[1:]]
     assert (run.edited, run.live, run.reused) == (1, 2, 1)
+    with open_store(shop.bench.store) as store:
+        calls = resolve(store, f"{run.address}:3").step
+        assert calls is not None and [effect.name for effect in calls.effects] == ["look", "look"]
+    difference = lockstep.diff("langgraph/t", run.address, store=shop.bench.store).first
+    assert difference is not None and difference.address_a == "langgraph/t:3.1"
+    assert lockstep.replay(run.address, shop.graph, store=shop.bench.store).identical
 
 
 def test_an_answer_of_a_model_is_edited_whole_by_path_or_as_an_object(shop: Shop) -> None:
