@@ -24,11 +24,12 @@ SERVED = "served"  # how an answer in a branch came, that was another's
 def calls(journal: Journal, record: Record, kept: Sequence[Wrote], cut: int) -> None:
     """Records in the branch the calls that tasks made whose writes it keeps, from after the cut."""
     placed: dict[int, int] = {}
-    last = max((wrote.event.pos for wrote in kept), default=0)
+    spans = [_span(record, wrote) for wrote in kept]
+    last = max((stop for _, _, stop in spans), default=0)
     for seq, event in record.heads:
         if event.pos <= cut or event.pos > last:
             continue
-        if event.kind is Kind.BEGIN and event.what != TURN and _of_one(event, kept):
+        if event.kind is Kind.BEGIN and event.what != TURN and _of_one(event, spans):
             placed[event.pos] = journal.position()
             journal.emit(
                 Kind.BEGIN, event.lane, placed[event.pos], event.what, event.name, placed.get(event.of, 0),
@@ -42,8 +43,18 @@ def calls(journal: Journal, record: Record, kept: Sequence[Wrote], cut: int) -> 
             )  # fmt: skip
 
 
-def _of_one(call: Event, kept: Sequence[Wrote]) -> bool:
-    return any(call.pos < wrote.event.pos and _asks(call.lane, wrote.event.lane) for wrote in kept)
+type _Span = tuple[str, int, int]  # a task's lane, and between which positions it made its calls
+
+
+def _span(record: Record, wrote: Wrote) -> _Span:
+    """What a task wrote may come late, when another one of the same lane has begun."""
+    of = wrote.event.of
+    led = (event.pos for _, event in record.steps if event.of == of)
+    return wrote.event.lane, of, next(led, wrote.event.pos)
+
+
+def _of_one(call: Event, spans: Sequence[_Span]) -> bool:
+    return any(first < call.pos < stop and _asks(call.lane, lane) for lane, first, stop in spans)
 
 
 def _asks(lane: str, task: str) -> bool:
