@@ -1,6 +1,7 @@
 """A stream that many processes have open at once: nothing is lost, and what is there holds together."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -370,6 +371,46 @@ def test_the_write_ahead_log_of_many_short_threads_is_emptied_now_and_then(path:
         sizes.append(os.stat(f"{path}-wal").st_size)
     assert max(sizes) < 10_000_000 and sizes[-1] < max(sizes)
     assert not verify(store.run("langgraph/699")).problems
+
+
+class Interrupted(BaseException):
+    """As Ctrl-C raises one, wherever the code is."""
+
+
+def test_an_interrupt_anywhere_in_an_append_leaves_no_lock_and_no_half(path: Path, store: Store) -> None:
+    shared = store.open_shared(RUN, native_runs.META)
+    shared.append([Event(Kind.STEP, -1, 0, "main", "loop", "n", body={"n": -1})])
+    left = 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal left
+        if "lockstep" in frame.f_code.co_filename and event == "line":
+            left -= 1
+            if left == 0:
+                raise Interrupted
+        return trace
+
+    kept, interrupted = [], 0
+    for number in range(120):
+        left = number * 3 if number % 2 else 0  # and each second one is let alone
+        sys.settrace(trace)
+        try:
+            shared.append([Event(Kind.STEP, -1, 0, "main", "loop", "n", body={"n": number, "t": "x" * 600})])
+            kept.append(number)
+        except Interrupted:
+            interrupted += 1
+        finally:
+            sys.settrace(None)
+        with sqlite3.connect(path, timeout=0) as other:
+            other.execute("BEGIN IMMEDIATE")  # nobody holds the write lock
+            other.rollback()
+        other.close()
+    assert interrupted > 50 and len(kept) > 10
+    reader = store.run(RUN)
+    bodies: list[Any] = [event.body for event in reader.events(reader.main, 2)]
+    stored = [body["n"] for body in bodies]
+    assert set(kept) <= set(stored) and len(stored) == len(set(stored))
+    assert not verify(reader).problems
 
 
 def test_with_a_key_every_append_is_sealed_by_whoever_makes_it(

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -60,7 +61,24 @@ class Writer:
         if self._connection is None:
             self._connection = connect(self.path, "rw")
             self._inode = os.stat(self.path).st_ino
+        self.rest()
         return self._connection
+
+    def rest(self) -> None:
+        """Ends a transaction that an interrupt has left open: all other processes would wait for it."""
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction. Raises StoreError."""
+        with self.lock:
+            try:
+                with transaction(self.connection(), self.path) as connection:
+                    yield connection
+            except BaseException:
+                self.rest()
+                raise
 
     def version(self) -> int:
         """A number that is another one when another connection has written to the store."""
@@ -150,10 +168,11 @@ class SharedStream:
             try:
                 with transaction(connection, writer.path, PATIENCE):
                     made = self._write(connection, events)
-            except BaseException:
+                self._written(made)
+            except BaseException:  # an interrupt (Ctrl-C) may come anywhere in between
                 self._stale = True
+                writer.rest()
                 raise
-            self._written(made)
             # Of many short threads none may ever fill a row.
             if made.fold or not writer.commits % _LOOKED_AFTER:
                 writer.look_after_file(self._fault)
@@ -192,6 +211,7 @@ class SharedStream:
                         connection.execute(sql, values)
             except BaseException:
                 self._stale = True
+                writer.rest()
                 raise
             writer.commits += 1
 

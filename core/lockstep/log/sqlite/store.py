@@ -143,7 +143,7 @@ class SqliteStore:
         self._must_be_ours()
         key = seal.given()
         writer = self._shared_writer()
-        with writer.lock, transaction(writer.connection(), self.path) as connection:
+        with writer.writing() as connection:
             number = native.find(connection, run)
             if number is None:
                 if branch != MAIN:
@@ -162,7 +162,7 @@ class SqliteStore:
         self._must_be_ours()
         key = seal.given()
         writer = self._shared_writer()
-        with writer.lock, transaction(writer.connection(), self.path) as connection:
+        with writer.writing() as connection:
             # Nobody adds or folds rows meanwhile, so the parent may be growing.
             stored, found = self._stored(run)
             left, made, head = native.place(stored, found, parent, pos)
