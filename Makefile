@@ -21,7 +21,7 @@ test: test-main test-oldest test-openai2
 test-main: test-recording test-debugger
 
 # What is done with a record, and what records and replays: about as much work each, so that CI can do them side by side.
-DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits forks log policy)
+DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits forks langgraph log policy)
 
 test-recording:
 	@.ci/environment main
@@ -33,7 +33,7 @@ test-debugger:
 
 test-oldest:
 	@.ci/environment oldest
-	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session $(ARGS)
+	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session tests/langgraph --ignore=tests/langgraph/calls/test_outside.py $(ARGS)
 
 # Nothing but HTTP clients is another one here.
 test-openai2:
