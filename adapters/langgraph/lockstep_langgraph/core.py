@@ -24,6 +24,8 @@ log = logging.getLogger("lockstep")
 
 MOST_BRANCHES = 900  # that turns make in a thread: a run has 1,000 at most, and those of Lockstep's forks need room
 
+_MOST_FAULTS = 100  # that are told; a process may run for months
+
 
 class On(msgspec.Struct):
     """What a turn that is on has read and where it writes.
@@ -78,8 +80,10 @@ class Core:
 
     def fault(self, where: str, error: BaseException) -> None:
         """Something of ours went wrong that the program is not to notice."""
-        self.faults.append(f"{where}: {error}")
-        log.warning("lockstep could not record: %s: %s", where, error)
+        fault = f"{where}: {error}"
+        if fault not in self.faults and len(self.faults) < _MOST_FAULTS:
+            self.faults.append(fault)
+            log.warning("lockstep could not record: %s", fault)
 
     # Reading
 
