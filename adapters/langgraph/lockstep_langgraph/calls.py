@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from typing import Any
@@ -60,12 +60,13 @@ class _Strand:
     part   what of it this is: "" for the task itself, ">2" for the third work that it sent to other threads
     """
 
-    __slots__ = ("lane", "part", "sent")
+    __slots__ = ("called", "lane", "part", "sent")
 
     def __init__(self, lane: str, part: str = "") -> None:
         self.lane = lane
         self.part = part
         self.sent = itertools.count()
+        self.called = itertools.count()
 
 
 def lane() -> str:
@@ -102,6 +103,26 @@ def sent(count: int = 1) -> list[_Strand | None]:
     if strand is None:
         return [None] * count
     return [_Strand(strand.lane, f"{strand.part}>{next(strand.sent)}") for _ in range(count)]
+
+
+def called() -> _Strand | None:
+    """The strand of one of the tools that a node calls at once: most call one, whose calls are in the lane of the
+    task."""
+    strand = _strand.get()
+    if strand is None:
+        return None
+    number = next(strand.called)
+    return _Strand(strand.lane, f"{strand.part}>{number}" if number else strand.part)
+
+
+async def await_as[T](strand: _Strand, awaitable: Awaitable[T]) -> T:
+    """Awaits it as this strand, in an asyncio task of its own."""
+    token = _strand.set(strand)
+    try:
+        return await awaitable
+    finally:
+        with suppress(ValueError):
+            _strand.reset(token)
 
 
 def run_as[T](strand: _Strand | None, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

@@ -61,6 +61,7 @@ def _seams() -> tuple[Seam, ...]:
             tools.dispatching,
             ("name", "data"),
         ),
+        Seam("langgraph.prebuilt.tool_node", "ToolNode._arun_one", _calling_tools, optional=True),
         Seam(loop, "PregelLoop.tick", _ticking),
         Seam(loop, "PregelLoop.accept_push", _accepting, ("task", "write_idx")),
         Seam("langgraph.pregel._runner", "run_with_retry", _running_task, ("task",)),
@@ -170,6 +171,18 @@ def _mapping(plain: Any) -> Any:
         return plain(self, lambda strand, *args: calls.run_as(strand, fn, *args), strands, *items, **kwargs)
 
     return map
+
+
+def _calling_tools(plain: Any) -> Any:
+    """Where a `ToolNode` calls a tool, one after the other in the order of the model's calls; they run at once."""
+
+    @functools.wraps(plain)
+    def _arun_one(self: Any, *args: Any, **kwargs: Any) -> Any:
+        strand = calls.called()
+        found = plain(self, *args, **kwargs)
+        return found if strand is None else calls.await_as(strand, found)
+
+    return _arun_one
 
 
 def _putting_writes(plain: Any) -> Any:
