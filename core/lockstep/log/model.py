@@ -66,7 +66,8 @@ class Event(msgspec.Struct, frozen=True):
     at    nanoseconds since the stream began, monotonic
     of    the BEGIN event's pos that this one belongs to, else 0
     tick  asyncio only: how many of the program's own loop callbacks this thread had run when the
-          program was resumed; -1 where the program was not suspended (sync code included)
+          program was resumed; -1 where the program was not suspended (sync code included). Of a
+          native run: a number of that turn of the loop, see `lockstep.session.native.moment`
     """
 
     kind: Kind

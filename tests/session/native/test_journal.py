@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -130,3 +131,23 @@ def test_a_turn_whose_beginning_cannot_be_made_has_no_end_either(monkeypatch: py
 
 def _raise(*_: Any) -> Any:
     raise RecursionError("too deep")
+
+
+def test_answers_that_one_turn_of_a_loop_brings_are_known_as_such() -> None:
+    journal = Memory()
+
+    async def answer(name: str, turns: int) -> None:
+        call = ask(journal, name=name)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        call.end(Status.OK, None)
+
+    async def program() -> None:
+        await asyncio.gather(answer("a", 1), answer("b", 3), answer("c", 1), answer("d", 3))
+
+    asyncio.run(program())
+    answered(journal, None, name="outside")
+    begun = {event.pos: event.name for event in journal.events if event.kind is Kind.BEGIN}
+    ticks = {begun[event.of]: event.tick for event in journal.events if event.kind is Kind.END}
+    assert ticks["a"] == ticks["c"] != ticks["b"] == ticks["d"] and min(ticks["a"], ticks["b"]) > 0
+    assert ticks["outside"] == -1

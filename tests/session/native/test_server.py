@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -346,3 +347,37 @@ def test_a_timeout_still_ends_what_it_ended(run: Any) -> None:
     assert asyncio.run(program()) == "timed out"
     calls.finish()
     assert not calls.latched.stopped
+
+
+def test_tasks_whose_answers_came_at_once_are_resumed_before_any_of_them_gets_further(run: Any) -> None:
+    async def program(calls: Any, end: Any) -> list[str]:
+        """Whoever is first to be answered, and who else was by the time that it had got two turns further."""
+        done: list[str] = []
+
+        async def ask(name: str) -> None:
+            await end(begin(calls, name), name)
+            done.append(name)
+
+        tasks = [asyncio.create_task(ask(name)) for name in "abc"]
+        while not done:
+            await asyncio.sleep(0)
+        found = list(done)
+        await asyncio.gather(*tasks)
+        return found
+
+    async def live(call: Any, name: str) -> None:
+        await asyncio.sleep({"a": 0.02, "b": 0.01, "c": 0.01}[name])
+        call.end(Status.OK, name)
+
+    async def again(call: Any, name: str) -> None:
+        assert (await call.atake()).value == name
+
+    async def busy() -> list[str]:
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.005, time.sleep, 0.01)  # by then both have come
+        return await program(run.journal, live)
+
+    recorded = asyncio.run(busy())
+    assert recorded == ["b", "c"]
+    calls = run.server(patience=10.0).stretch(0, 1 << 40)
+    assert asyncio.run(program(calls, again)) == recorded

@@ -37,6 +37,7 @@ from lockstep.session.effects import LiveCall
 from lockstep.session.native.calls import UNCOUNTED, Strand, Uncounted
 from lockstep.session.native.group import group
 from lockstep.session.native.kept import Kept
+from lockstep.session.native.moment import moment
 from lockstep.session.policy import EffectRules
 from lockstep.session.writer import BOUND, Finish, weight
 
@@ -185,7 +186,8 @@ class Journal:
         """Takes an event, which is stored within 5 ms. The body must be a snapshot that nobody changes any more.
         `finish` makes of it what is stored, in the order emitted. Never raises."""
         try:
-            event = Event(kind, pos, self.now(), lane, what, name, of, -1, b"", body)
+            at = moment() if kind is Kind.END or kind is Kind.PART else -1
+            event = Event(kind, pos, self.now(), lane, what, name, of, at, b"", body)
             self._told.append((event, finish or (None if hidden or body is None else self._hidden)))
             if not self._due:
                 self._due = True

@@ -17,6 +17,7 @@ from typing import Any
 
 from lockstep.log import untapped
 from lockstep.log.model import Event, Kind, Status
+from lockstep.session.native.moment import loop
 from lockstep.session.tape import Tape
 
 # How a program ends a call by itself, at a moment that is nobody's answer.
@@ -67,6 +68,17 @@ class Order:
             self._reach(positions)
             self.advance()
 
+    def asked(self, pos: int) -> None:
+        """The call that began at a position has been asked. What others wait for that comes of it, they get in the next
+        turn of a loop: it may be about to wait with them."""
+        with self._lock:
+            self._reach((pos,))
+        running = loop()
+        if running is not None:
+            running.call_soon(self.advance)
+        else:
+            self.advance()
+
     def handed(self, event: Event) -> None:
         """The program has this piece."""
         with self._lock:
@@ -109,13 +121,13 @@ class Order:
             if self._is_busy(first):
                 first.wake()
                 return
-            at, number = first.event.at, self._at
+            number = self._at
             self._grant(first)
             # Those that came at the same moment.
             while number < len(self._positions) - 1:
                 number += 1
                 after = self._parked.get(self._positions[number])
-                if after is None or after.event.at - at >= _APART or after.event.of == first.event.of:
+                if after is None or not _at_once(first.event, after.event) or after.event.of == first.event.of:
                     break
                 self._grant(after)
 
@@ -133,6 +145,7 @@ class Order:
             and last.of != parked.event.of
             and last.pos > parked.begin.pos
             and parked.event.at - last.at >= _APART
+            and not _at_once(last, parked.event)
             and untapped.monotonic() - when < REACTS
         )
 
@@ -148,3 +161,10 @@ class Order:
     def _has_come_to(self, pos: int) -> bool:
         """Whether everything before a position has happened."""
         return self._at >= len(self._positions) or self._positions[self._at] >= pos
+
+
+def _at_once(before: Event, after: Event) -> bool:
+    """Whether the program was given two pieces in one turn of its loop; of threads, hardly one after the other."""
+    if before.tick >= 0 and after.tick >= 0:
+        return before.tick == after.tick
+    return after.at - before.at < _APART

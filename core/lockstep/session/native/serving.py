@@ -150,7 +150,7 @@ class Serving:
             self.progress += 1
             found: Recorded | None = lane.state.take(key)
         if found is not None and self.order is not None:
-            self.order.come(found.begin.pos)
+            self.order.asked(found.begin.pos)
         return found
 
     def match(self, lane: Strand, kind: str, name: str, key: bytes, request: Value) -> Recorded | None:
