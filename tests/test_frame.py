@@ -88,6 +88,53 @@ def test_plain_python_is_an_installed_adapter_that_passes(installed: Path, tmp_p
     assert json.loads(tried.stdout)["capabilities"] == {capability: "passed"}
 
 
+def test_a_missing_framework_is_told_with_the_command_that_brings_it(installed: Path, tmp_path: Path):
+    code = """
+try:
+    from lockstep_langgraph import LockstepCheckpointer
+except Exception as error:
+    print(error)
+"""
+    told = run(installed / "python", "-c", code, cwd=tmp_path, env=clean_environment(tmp_path)).stdout
+    assert told.startswith("LS404 LangGraph is not installed here")
+    assert f'{installed / "python"} -m pip install "lockstep-replay[langgraph]"' in told
+
+
+THREAD = """
+from typing import TypedDict
+
+from langgraph.graph import START, StateGraph
+from lockstep_langgraph import LockstepCheckpointer
+
+builder = StateGraph(TypedDict("State", {"count": int}))
+builder.add_node("add", lambda state: {"count": state["count"] + 1})
+builder.add_edge(START, "add")
+graph = builder.compile(checkpointer=LockstepCheckpointer())
+if __name__ == "__main__":
+    print(graph.invoke({"count": 6}, {"configurable": {"thread_id": "t-1"}}))
+"""
+
+
+def test_the_extra_brings_langgraph_whose_threads_are_recorded_and_replayed(
+    wheel: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+):
+    place = tmp_path_factory.mktemp("extra") / "venv"
+    run(sys.executable, "-m", "uv", "venv", "--python", sys.executable, place)
+    asked = f"{wheel}[langgraph]"
+    run(sys.executable, "-m", "uv", "pip", "install", "-p", place, "-c", ROOT / "constraints.txt", asked)
+    (tmp_path / "counting.py").write_text(THREAD)
+    options = {"cwd": tmp_path, "env": clean_environment(tmp_path)}
+    assert run(place / "bin/python", "counting.py", **options).stdout == "{'count': 7}\n"
+    replayed = run(place / "bin/lockstep", "replay", "langgraph/t-1", "--target", "counting:graph", **options)
+    assert "identical" in replayed.stderr
+    (row,) = (
+        row
+        for row in json.loads(run(place / "bin/lockstep", "adapters", "--json", **options).stdout)
+        if row["name"] == "langgraph"
+    )
+    assert (row["verdict"], row["attaches"]) == ("tested", True)
+
+
 def test_it_asks_for_the_named_dependencies_only(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         metadata = HeaderParser().parsestr(archive.read("lockstep_replay-0.1.0.dist-info/METADATA").decode())
