@@ -125,6 +125,13 @@ def _told(effect: Effect) -> list[Any]:
     return [effect.kind, effect.name, effect.lane, [_told(child) for child in effect.children]]
 
 
+def step_of(kind: str, number: int) -> int:
+    """The step that the n-th effect of this kind closes, of the run called `run`."""
+    with open_store(None) as store:
+        steps = list(Timeline(store.run("run")).walk())
+    return [step.number for step in steps for effect in step.effects if effect.kind == kind][number]
+
+
 WAYS: list[Any] = [Native, InSession]
 
 

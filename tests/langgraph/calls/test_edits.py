@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import tool
+from recorded import step_of
 from scripted import Asked, Scripted, Streaming, says
 
 import lockstep
@@ -41,7 +42,7 @@ def streamed(asked: Asked, model: type[Scripted]) -> Any:
 
 @pytest.mark.parametrize(("make", "model"), [(invoked, Scripted), (streamed, Streaming)])
 @pytest.mark.parametrize(
-    "edit", [("3:content", "EDITED"), ("3", {"content": "EDITED"}), ("3", {"role": "assistant", "content": "EDITED"})]
+    "edit", [(":content", "EDITED"), ("", {"content": "EDITED"}), ("", {"role": "assistant", "content": "EDITED"})]
 )
 def test_a_last_word_is_edited(edit: Any, model: type[Scripted], make: Any) -> None:
     asked = Asked()
@@ -49,7 +50,8 @@ def test_a_last_word_is_edited(edit: Any, model: type[Scripted], make: Any) -> N
     with lockstep.record("run"):
         before = program()
     asked.clear()
-    fork = lockstep.fork("run:3", program, edits=dict([edit]))
+    last = step_of("model", 1)
+    fork = lockstep.fork(f"run:{last}", program, edits={f"{last}{edit[0]}": edit[1]})
     assert fork.result[-1].endswith("EDITED")
     assert fork.result[:-1] == before[:-1]
     assert (asked.models, asked.tools) == (0, [])
@@ -62,7 +64,8 @@ def test_an_argument_of_a_tool_call_is_edited(model: type[Scripted], make: Any) 
     with lockstep.record("run"):
         program()
     asked.clear()
-    fork = lockstep.fork("run:1", program, edits={"1:tool_calls[0].args.order_id": 77})
+    first = step_of("model", 0)
+    fork = lockstep.fork(f"run:{first}", program, edits={f"{first}:tool_calls[0].args.order_id": 77})
     assert "order 77" in "".join(fork.result)
     assert (asked.models, asked.tools) == (1, ["get_order"])
 
@@ -72,7 +75,8 @@ def test_a_failure_is_given_in_the_place_of_an_answer() -> None:
     program = invoked(asked, Streaming)
     with lockstep.record("run"):
         program()
-    fork = lockstep.fork("run:3", program, edits={"3": TimeoutError("too slow")})
+    last = step_of("model", 1)
+    fork = lockstep.fork(f"run:{last}", program, edits={f"{last}": TimeoutError("too slow")})
     assert isinstance(fork.error, TimeoutError)
 
 
@@ -81,6 +85,7 @@ def test_what_is_no_message_is_refused() -> None:
     program = invoked(asked, Streaming)
     with lockstep.record("run"):
         program()
+    last = step_of("model", 1)
     with pytest.raises(EditError, match="a model's message is") as told:
-        lockstep.fork("run:3", program, edits={"3": "just words"})
+        lockstep.fork(f"run:{last}", program, edits={f"{last}": "just words"})
     assert told.value.code is Code.UNEDITABLE

@@ -24,7 +24,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode
 from langgraph.types import Command, Send, interrupt
-from recorded import WAYS, InSession, Native, both
+from recorded import WAYS, InSession, Native, both, step_of
 from scripted import Asked, Scripted, Streaming, says
 
 import lockstep
@@ -551,7 +551,8 @@ def test_a_tool_s_result_is_edited_whatever_else_it_told() -> None:
 
     with lockstep.record("run"):
         program()
-    fork = lockstep.fork("run:1", program, edits={"1": "EDITED"})
+    looked = step_of("tool", 0)
+    fork = lockstep.fork(f"run:{looked}", program, edits={f"{looked}": "EDITED"})
     assert fork.result == ["looking", "EDITED"]
     assert asked.tools == ["look"]
 
