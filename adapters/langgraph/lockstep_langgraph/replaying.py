@@ -19,7 +19,7 @@ from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep.session.native.server import Server
 from lockstep.session.native.serving import Serving
-from lockstep_langgraph import compare, guard, ids, lanes, loops, nodes, patches, turns
+from lockstep_langgraph import compare, guard, ids, lanes, loops, nodes, patches, turns, unrecorded
 from lockstep_langgraph.asked import EVENTS
 from lockstep_langgraph.checkpointer import BRANCH, LockstepCheckpointer
 from lockstep_langgraph.core import Core, On
@@ -140,6 +140,7 @@ class Session:
         book = ReplayBook(self.record, self.server.reveal, self.opened)
         shelf = ReplayShelf(self.thread, book)
         made: tuple[Any, Core] | None = None
+        store = unrecorded.in_place_of(self.target.store)
         for turn in self._chosen:
             if self.server.latch.stopped:
                 return
@@ -147,7 +148,8 @@ class Session:
                 book.close()
                 core = Core(shelf, self.codec)
                 saver = LockstepCheckpointer.over(core)
-                made = self.target.copy(update={"checkpointer": saver, "cache": None}), core
+                update = {"checkpointer": saver, "cache": None, "store": store}
+                made = self.target.copy(update=update), core
             playing = Playing(self, *made, book, past(self.record, turn))
             yield playing
             if not playing.whole:

@@ -14,6 +14,8 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import START, StateGraph
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
 from replayed import replay, run, saver
 from scripted import Asked, Scripted, says
 
@@ -222,3 +224,44 @@ def test_what_is_encrypted_is_compared_by_what_it_is() -> None:
         assert played.report.identical, played.report
     found = difference(graph_of(sealed(), adds("a"), adds("x")))
     assert (found.path, found.expected, found.actual) == ("seen[2]", '"b"', '"x"')
+
+
+def with_store(saver: Any, store: Any) -> Any:
+    def remembers(state: State, *, store: BaseStore) -> Any:
+        known = store.get(("seen",), "count")
+        count = known.value["count"] + 1 if known is not None else 1
+        store.put(("seen",), "count", {"count": count})
+        return {"seen": [str(count)]}
+
+    builder = StateGraph(State)
+    builder.add_node("n1", remembers)
+    builder.add_edge(START, "n1")
+    return builder.compile(checkpointer=saver, store=store)
+
+
+def test_what_a_graph_keeps_in_memory_across_threads_is_kept_anew_in_a_replay() -> None:
+    store = InMemoryStore()
+    graph = with_store(saver(), store)
+    given = [run(graph, "invoke", {"seen": []}) for _ in range(2)]
+    played = replay(graph)
+    assert played.report.identical
+    assert played.results == given
+    kept = store.get(("seen",), "count")
+    assert kept is not None
+    assert kept.value == {"count": 2}, "a replay leaves the program's own alone"
+
+
+class Database(InMemoryStore):
+    """One that keeps what it is given somewhere."""
+
+
+def test_a_store_that_is_kept_elsewhere_is_not_asked_in_a_replay() -> None:
+    store = Database()
+    graph = with_store(saver(), store)
+    run(graph, "invoke", {"seen": []})
+    found = difference(graph)
+    assert (found.code, found.kind, found.name) == (Code.NOT_COVERED, "store", "Database")
+    assert replay(graph, depth="node").report.identical
+    kept = store.get(("seen",), "count")
+    assert kept is not None
+    assert kept.value == {"count": 1}
