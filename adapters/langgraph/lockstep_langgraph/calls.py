@@ -75,8 +75,10 @@ def lane() -> str:
     strand = _strand.get()
     if strand is None:
         return lanes.of_config(config) if config else lanes.ROOT
-    # Between the parts of a task (its node, its edges) no config is set.
+    # Between the parts of a task (its node, its edges) no config is set, or that of a node around its graph.
     found = lanes.of_config(config) if config else strand.lane
+    if strand.lane.startswith((f"{found}/", f"{found}~", f"{found}>")):
+        found = strand.lane
     return found + strand.part if found == strand.lane else found
 
 

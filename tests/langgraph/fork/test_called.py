@@ -9,6 +9,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
 from scripted import Asked, Scripted, Streaming
 from threads_to_fork import Bench, on
 
@@ -181,3 +182,18 @@ def test_async_calls_are_edited_and_served(bench: Bench) -> None:
     run = bench.fork("a:3", shop.graph, edits={"3.1": "order 1: lost"})
     assert shop.heard(run.result)[0] == "order 1: lost"
     assert (shop.asked.models, shop.asked.tools) == (2, [])
+
+
+def test_forks_of_an_agent_that_a_node_calls_replay_as_they_went(bench: Bench) -> None:
+    """Its tools end in any order, and the messages that they become have their ids by the task all the same."""
+    shop = Shop(bench)
+    builder = StateGraph(MessagesState)
+    inner = shop.graph.copy(update={"checkpointer": None})
+    builder.add_node("agent", lambda state: {"messages": inner.invoke({"messages": state["messages"]})["messages"]})
+    builder.add_edge(START, "agent")
+    graph = builder.compile(checkpointer=bench.saver())
+    for number in range(3):
+        graph.invoke({"messages": [("user", "refund?")]}, on(f"n{number}"))
+        assert lockstep.replay(f"langgraph/n{number}", graph, store=bench.store).identical
+        run = bench.fork(f"n{number}:2", graph)
+        assert lockstep.replay(run.address, graph, store=bench.store).identical
