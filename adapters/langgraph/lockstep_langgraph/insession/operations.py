@@ -131,17 +131,25 @@ class Op:
 
     def beyond(self) -> Value:
         """A fork past its cut: what the record still has for this question, {} for nothing."""
-        lane = lanes.lane()
-        if not self.core.resumes or (not self.core.recording and lane.state.cursor < len(lane.state.effects)):
+        piece = self._left()
+        if piece is None:
             return {}
-        found = self.on.left(self._key())
-        if found is None:
-            return {}
-        piece = next(given(self.core, found))
-        self._note(piece, "reused")
+        self.note(piece, "reused")
         return self.outcome(piece, None)
 
-    def _note(self, piece: Piece, how: str) -> None:
+    def left(self) -> Any:
+        """The same without taking it for what this gives; None for nothing."""
+        piece = self._left()
+        return piece.value if piece is not None and piece.status is Status.OK else None
+
+    def _left(self) -> Piece | None:
+        lane = lanes.lane()
+        if not self.core.resumes or (not self.core.recording and lane.state.cursor < len(lane.state.effects)):
+            return None
+        found = self.on.left(self._key())
+        return next(given(self.core, found)) if found is not None else None
+
+    def note(self, piece: Piece, how: str) -> None:
         record = LiveCall(self.core, lanes.lane(), STATE, None)
         record.ask(self.thread, self.request, self.request, declared=_READ)
         record.given(piece, how)
@@ -271,7 +279,7 @@ def first_read(op: Op, where: Where, config: Any) -> CheckpointTuple | None:
     if found is None:
         return None
     value = states.dumped(found)
-    op._note(Piece(value, Status.OK), "")
+    op.note(Piece(value, Status.OK), "")
     op.learn(value)
     again: CheckpointTuple | None = op.scratch(config)
     return again
@@ -302,7 +310,10 @@ def list_(on: Session, saver: Any, plain: Plain, config: Any, **kwargs: Any) -> 
     op, expected = listing(on, saver, plain, config, kwargs)
     if on.scratch:
         call = op.recorded()
-        yield from relisted(op, config, kwargs, op.outcome(call.take(), call) if call is not None else op.beyond())
+        if call is None:
+            yield from unlisted(op, expected, config, kwargs)
+        else:
+            yield from relisted(op, op.outcome(call.take(), call))
         return
     try:
         found = op.real(config, **kwargs)
@@ -318,8 +329,11 @@ async def alist(on: Session, saver: Any, plain: Plain, config: Any, **kwargs: An
     op, expected = listing(on, saver, plain, config, kwargs)
     if on.scratch:
         call = op.recorded()
-        value = op.outcome(await call.atake(), call) if call is not None else op.beyond()
-        for found in relisted(op, config, kwargs, value):
+        if call is None:
+            there: Iterator[CheckpointTuple] = iter(unlisted(op, expected, config, kwargs))
+        else:
+            there = relisted(op, op.outcome(await call.atake(), call))
+        for found in there:
             yield found
         return
 
@@ -355,11 +369,24 @@ def enlisted(op: Op, call: Any, found: list[CheckpointTuple]) -> None:
     call.end(Status.OK, {"listed": rows})
 
 
-def relisted(op: Op, config: Any, kwargs: Mapping[str, Any], value: Any) -> Iterator[CheckpointTuple]:
-    """Replay: what a listing gives, by the recorded effect ({}: there is none)."""
-    if value == {}:
-        yield from op.scratch(config, **kwargs)
-        return
+def unlisted(op: Op, expected: list[Any], config: Any, kwargs: Mapping[str, Any]) -> list[CheckpointTuple]:
+    """A listing that has no recorded effect here: what is in memory. A fork past its cut gets what was there before
+    from a recorded one that asked the same."""
+    left = op.left()
+    rows = {row["checkpoint"]["id"]: row for row in left["listed"] if "checkpoint" in row} if left is not None else {}
+    for row in rows.values():
+        op.learn(row)
+    found: list[CheckpointTuple] = op.scratch(config, **kwargs)
+    if rows and list(map(_at, found)) != expected:
+        listed: list[Value] = []
+        for thread, ns, id in map(_at, found):
+            listed.append(rows.get(id) or {"thread": thread, "ns": ns, "id": id})
+        op.note(Piece({"listed": listed}, Status.OK), "reused")
+    return found
+
+
+def relisted(op: Op, value: Any) -> Iterator[CheckpointTuple]:
+    """Replay: what a listing gives, by its recorded effect."""
     rows = value["listed"]
     for row in rows:
         if "unstorable" in row:
