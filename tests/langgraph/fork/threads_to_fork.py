@@ -26,9 +26,15 @@ class Bench:
     def __init__(self, path: Path) -> None:
         self.store = str(path / "s.db")
         self.ran: list[str] = []
+        self._savers: list[LockstepCheckpointer] = []
 
     def saver(self, **options: Any) -> LockstepCheckpointer:
-        return LockstepCheckpointer(self.store, **options)
+        self._savers.append(LockstepCheckpointer(self.store, **options))
+        return self._savers[-1]
+
+    def close(self) -> None:
+        for saver in self._savers:
+            saver.close()
 
     def node(self, name: str) -> Callable[[Any], dict[str, Any]]:
         def run(state: Any) -> dict[str, Any]:
