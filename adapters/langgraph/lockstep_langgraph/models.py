@@ -13,29 +13,24 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import generate_from_stream
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.outputs.chat_generation import merge_chat_generation_chunks
-from langchain_core.runnables.config import ensure_config, run_in_executor
+from langchain_core.runnables.config import ensure_config
 from langchain_core.utils.uuid import uuid7
 
 from lockstep.errors import Code, LockstepError
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
-from lockstep.session.asides import aside, told
-from lockstep.session.call import Call, Piece
-from lockstep.session.lanes import INSIDE, leave
-from lockstep_langgraph import answers, cached, calls
-from lockstep_langgraph.calls import Program, Running
+from lockstep.session.call import Piece
+from lockstep_langgraph import answers, asking, cached, calls, tokens
+from lockstep_langgraph.calls import Running
 
 KIND = "model"
 
 # What a subclass has of its own: each goes to the provider.
 _HOOKS = ("_generate", "_agenerate", "_stream", "_astream", "_stream_chat_model_events", "_astream_chat_model_events")
-_CHUNK, _TOKEN, _EVENT, _MORE, _THREAD = "chunk", "token", "event", "more", "thread"
-# Of the fake models, what they will answer is a parameter.
-_ANSWERS = "langchain_core.language_models.fake"
+_CHUNK, _EVENT = "chunk", "event"
 _MOST_CLASSES = 512  # of models that something is remembered of
 
 
@@ -117,14 +112,14 @@ def _of_run(model: Any, input: Any, config: Any) -> tuple[Any, Any, Any]:
     return _stand_in(model, f"lc_run--{config['run_id']}"), input, config
 
 
-def _stand_in(model: Any, message_id: str, asking: tuple[Any, Any, dict[str, Any]] | None = None) -> Any:
+def _stand_in(model: Any, message_id: str, question: tuple[Any, Any, dict[str, Any]] | None = None) -> Any:
     cls: Any = type(model)
-    provider = _Provider(model, message_id, asking)
+    provider = _Provider(model, message_id, question)
     found = cls.__new__(cls)
     hooks = {name: getattr(provider, name) for name in _HOOKS if getattr(cls, name, None) is not None}
     # Only what goes to the provider is limited, and waits there.
     fields = {**model.__dict__, **hooks, "rate_limiter": None}
-    if asking is not None and (cache := cached.of(model, provider)) is not None:
+    if question is not None and (cache := cached.of(model, provider)) is not None:
         fields["cache"] = cache
     object.__setattr__(found, "__dict__", fields)
     for name in ("__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__"):
@@ -136,22 +131,22 @@ class _Provider:
     """The provider of a model, for one call of LangChain's: recorded, or served.
 
     message_id   what LangChain calls a message that the provider gives without an id
-    asking       what it will be asked, where a cache may answer before
+    question     what it will be asked, where a cache may answer before
     opened       the call, if a cache has been asked already; `served`: from the record
     """
 
-    def __init__(self, model: Any, message_id: str, asking: tuple[Any, Any, dict[str, Any]] | None) -> None:
+    def __init__(self, model: Any, message_id: str, question: tuple[Any, Any, dict[str, Any]] | None) -> None:
         self.opened: Any = None
         self.served = False
-        self._asking = asking
+        self._question = question
         self._model = model
         self._class: Any = type(model)
         self._message_id = message_id
 
     def open(self) -> Any:
         """Asks before the provider is: a cache's look-up."""
-        assert self._asking is not None
-        self.opened = self._open(*self._asking)
+        assert self._question is not None
+        self.opened = self._open(*self._question)
         return self.opened
 
     def _open(self, asked: Any, stop: Any, kwargs: dict[str, Any]) -> Any:
@@ -161,8 +156,8 @@ class _Provider:
         if call is None:
             return None
         try:
-            request = _request(self._model, asked, stop, kwargs)
-            name, key = _name(self._model, stop, kwargs), answers.key(request)
+            request = asking.request(self._model, asked, stop, kwargs)
+            name, key = asking.name(self._model, stop, kwargs), answers.key(request)
         except Exception as error:
             if not call.live:
                 raise
@@ -186,7 +181,7 @@ class _Provider:
         try:
             with Running(call):
                 self._limit()
-                told = _tells(run_manager, call)
+                told = tokens.tells(run_manager, call)
                 result: ChatResult = self._real("_generate", told)(asked, stop=stop, **kwargs)
         except BaseException as error:
             calls.failed(call, error)
@@ -205,12 +200,12 @@ class _Provider:
             self.served = True
             pieces = [piece async for piece in calls.ataken(call)]
             for piece in pieces:
-                await _atell(piece, run_manager)
+                await tokens.atell(piece, run_manager)
             return self._whole(call, pieces, None)
         try:
             with Running(call):
                 await self._alimit()
-                told = _tells(run_manager, call)
+                told = tokens.tells(run_manager, call)
                 result: ChatResult = await self._real("_agenerate", told)(asked, stop=stop, **kwargs)
         except BaseException as error:
             calls.failed(call, error)
@@ -252,7 +247,7 @@ class _Provider:
             given, self.served = False, True
             try:
                 for piece in calls.taken(call):
-                    _tell(piece, run_manager)
+                    tokens.tell(piece, run_manager)
                     for item in self._items(call, piece, what, given):
                         given = True
                         yield item
@@ -261,7 +256,7 @@ class _Provider:
             return
         with Running(call):
             self._limit()
-            inner = self._real(name, _tells(run_manager, call))(asked, stop=stop, **kwargs)
+            inner = self._real(name, tokens.tells(run_manager, call))(asked, stop=stop, **kwargs)
         got: list[Any] = []
         try:
             while True:
@@ -297,7 +292,7 @@ class _Provider:
             given, self.served = False, True
             try:
                 async for piece in calls.ataken(call):
-                    await _atell(piece, run_manager)
+                    await tokens.atell(piece, run_manager)
                     for item in self._items(call, piece, what, given):
                         given = True
                         yield item
@@ -306,7 +301,7 @@ class _Provider:
             return
         with Running(call):
             await self._alimit()
-            inner = self._real(name, _tells(run_manager, call))(asked, stop=stop, **kwargs)
+            inner = self._real(name, tokens.tells(run_manager, call))(asked, stop=stop, **kwargs)
         got: list[Any] = []
         try:
             while True:
@@ -375,7 +370,7 @@ class _Provider:
 
     def _whole(self, call: Any, pieces: list[Piece], run_manager: Any) -> ChatResult:
         for piece in pieces:
-            _tell(piece, run_manager)
+            tokens.tell(piece, run_manager)
         end = pieces[-1].value
         if end is not None:
             return _made(call, answers.result, end)  # type: ignore[no-any-return]
@@ -443,138 +438,6 @@ def _assembled(events: list[Any]) -> ChatResult | None:
     return ChatResult(generations=[ChatGeneration(message=said)]) if said is not None else None
 
 
-# Tokens that a provider tells of by itself, beside what it gives.
-
-
-class _Telling(CallbackManagerForLLMRun):
-    """A run manager that also records what a provider tells it. The callbacks are the program's."""
-
-    call: Call
-    threaded = False
-
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        _token(self.call, token, chunk, kwargs, threaded=self.threaded)
-        with Program(self.call):
-            super().on_llm_new_token(token, chunk=chunk, **kwargs)
-
-
-class _ATelling(AsyncCallbackManagerForLLMRun):
-    call: Call
-
-    def get_sync(self) -> CallbackManagerForLLMRun:
-        found = _told_to(_Telling, super().get_sync(), self.call)
-        found.threaded = True  # a provider without async methods, on a thread of its own
-        return found  # type: ignore[no-any-return]
-
-    async def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        _token(self.call, token, chunk, kwargs, threaded=False)
-        with Program(self.call):
-            await super().on_llm_new_token(token, chunk=chunk, **kwargs)
-
-
-def _tells(run_manager: Any, call: Call) -> Any:
-    if type(run_manager) is CallbackManagerForLLMRun:
-        return _told_to(_Telling, run_manager, call)
-    if type(run_manager) is AsyncCallbackManagerForLLMRun:
-        return _told_to(_ATelling, run_manager, call)
-    return run_manager
-
-
-def _told_to(cls: Any, run_manager: Any, call: Call) -> Any:
-    found = cls.__new__(cls)
-    found.__dict__.update(run_manager.__dict__)
-    found.call = call
-    return found
-
-
-def _token(call: Any, token: Any, chunk: Any, kwargs: dict[str, Any], *, threaded: bool) -> None:
-    try:
-        body: dict[str, Value] = {"text": snapshot.to_value(token)}
-        if isinstance(chunk, ChatGenerationChunk):
-            body["of"] = answers.of_chunk(chunk)
-        if threaded:
-            body[_THREAD] = True
-        if kwargs:
-            body[_MORE] = {name: snapshot.to_value(value) for name, value in kwargs.items()}
-        call.part(aside(_TOKEN, body))
-    except Exception as error:
-        call.session.fault("a token of a model's answer", error)
-
-
-def _tell(piece: Piece, run_manager: Any) -> None:
-    if run_manager is not None and isinstance(body := told(piece.value, _TOKEN), dict):
-        token, chunk, more = _told(body)
-        run_manager.on_llm_new_token(token, chunk=chunk, **more)
-
-
-async def _atell(piece: Piece, run_manager: Any) -> None:
-    if run_manager is not None and isinstance(body := told(piece.value, _TOKEN), dict):
-        token, chunk, more = _told(body)
-        if _THREAD not in body:
-            await run_manager.on_llm_new_token(token, chunk=chunk, **more)
-            return
-        tell = functools.partial(run_manager.get_sync().on_llm_new_token, token, chunk=chunk, **more)
-        await _in_a_thread(tell)
-
-
-async def _in_a_thread(tell: Callable[[], None]) -> None:
-    """Calls the program back on a thread that is none of its own, as the provider did."""
-    token = INSIDE.set(True)
-
-    def told() -> None:
-        INSIDE.set(None)
-        tell()
-
-    try:
-        await run_in_executor(None, told)
-    finally:
-        leave(token)
-
-
-def _told(body: dict[str, Any]) -> tuple[Any, ChatGenerationChunk | None, dict[str, Any]]:
-    chunk = answers.chunk(body["of"]) if "of" in body else None
-    more = {name: snapshot.from_value(value) for name, value in body.get(_MORE, {}).items()}
-    return snapshot.from_value(body["text"]), chunk, more
-
-
-# The request.
-
-
-def _request(model: Any, asked: Any, stop: Any, kwargs: dict[str, Any]) -> dict[str, Value]:
-    request: dict[str, Value] = {"messages": answers.asked(asked)}
-    tools = kwargs.get("tools")
-    if tools:
-        request["tools"] = calls.inert(tools)
-    parameters = _parameters(model, stop, {name: value for name, value in kwargs.items() if name != "tools"})
-    if parameters:
-        request["parameters"] = parameters
-    return request
-
-
-def _parameters(model: Any, stop: Any, kwargs: dict[str, Any]) -> Value:
-    own: dict[str, Any] = {}
-    cls: Any = type(model)
-    if not _gives_answers(cls):
-        own = {name: value for name, value in dict(model._identifying_params).items() if name not in ("_type", "stop")}
-    if stop is not None:
-        own["stop"] = stop
-    found: dict[str, Value] = {
-        name: calls.inert(value) for name, value in {**own, **kwargs}.items() if value is not None
-    }
-    return found
-
-
-@functools.lru_cache(_MOST_CLASSES)
-def _gives_answers(cls: Any) -> bool:
-    home = next((base for base in cls.__mro__ if "_identifying_params" in vars(base)), None)
-    return home is not None and home.__module__.startswith(_ANSWERS)
-
-
 @functools.lru_cache(_MOST_CLASSES)
 def _managed(cls: Any, name: str) -> bool:
     return "run_manager" in inspect.signature(getattr(cls, name)).parameters
-
-
-def _name(model: Any, stop: Any, kwargs: dict[str, Any]) -> str:
-    named = model._get_ls_params(stop=stop, **kwargs).get("ls_model_name")
-    return str(named or model._llm_type)
