@@ -38,6 +38,7 @@ from lockstep.session.native.calls import UNCOUNTED, Strand, Uncounted
 from lockstep.session.native.group import group
 from lockstep.session.native.kept import Kept
 from lockstep.session.native.moment import moment
+from lockstep.session.native.turn import Turn
 from lockstep.session.policy import EffectRules
 from lockstep.session.writer import BOUND, Finish, weight
 
@@ -48,41 +49,6 @@ if TYPE_CHECKING:
 ROOT = "main"
 _REMEMBERED = 4096  # calls that are over, of which a late child may still speak
 _MOST_FAULTS = 100
-
-
-class Turn:
-    """One native invocation while it is on.
-
-    pos   of its BEGIN: negative until that is stored, and as good for `of`
-    seed  what its ids and draws come from, for the framework's adapter
-    held  whether no other turn was on in this branch, in any process, when it began
-    """
-
-    def __init__(self, journal: Journal, pos: int, seed: bytes, lock: Any) -> None:
-        self.journal = journal
-        self.seed = seed
-        self.held = lock is not None
-        self._pos = pos
-        self._lock = lock
-        self._ended = False
-
-    @property
-    def pos(self) -> int:
-        return self.journal.place(self._pos)
-
-    def end(self, status: str, value: Any = None, state: RunState | None = None) -> None:
-        """It is over: "ok" with what it returned, as inert data; "error" with the exception; "closed" where its
-        stream was read no further; "cancelled". Durable when it returns, as far as the store can be written; what
-        goes wrong is in the journal's `faults`. `state`: that of the branch from now on, where it is not complete or
-        failed."""
-        if self._ended:
-            return
-        self._ended = True
-        try:
-            self.journal.end_turn(self._pos, status, value, state)
-        finally:
-            if self._lock is not None:
-                self._lock.release()
 
 
 class Journal:
