@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 
 from lockstep.testing import Answer, Provider, Request, ToolCall
 
+# The oldest AsyncSqliteSaver wants what aiosqlite has no more since 0.22 (langgraph #6583).
+WAITING = [] if version("langgraph-checkpoint-sqlite").startswith("3.0.") else ["waiting"]
 PRICE = {"cents": 7}  # what the model wants to pay
 
 PROGRAM = '''
@@ -132,7 +135,7 @@ def test_a_program_replays_offline_with_its_steps(kind: str, place: Path) -> Non
     assert [effect["name"] for step in steps for effect in step["effects"]] == ["gpt-4o", "pay", "gpt-4o"]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "waiting"])
+@pytest.mark.parametrize("kind", ["sqlite", *WAITING])
 def test_another_saver_s_state_is_served_and_its_database_left_alone(kind: str, place: Path) -> None:
     with Provider(answers(1, 2)) as provider:
         run(place, "program.py", kind, url=provider.url)

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -349,7 +350,8 @@ def test_travel_by_langgraph_itself_makes_a_branch_each_time_which_is_named(benc
     with open_store(bench.store) as store:
         assert [branch.name for branch in store.run("langgraph/t").branches] == ["main", "fork", "fork-2"]
     run = bench.fork("t@fork:3", graph)
-    assert (run.branch, bench.ran) == ("fork-3", ["b"])
+    # LangGraph 1.1 makes no checkpoint of its own where it travels to: step 3 is what `b` has made.
+    assert (run.branch, bench.ran) == ("fork-3", [] if version("langgraph").startswith("1.1.") else ["b"])
 
 
 def test_a_graph_without_a_saver_of_ours_or_with_one_beside_another_is_forked_too(bench: Bench) -> None:
