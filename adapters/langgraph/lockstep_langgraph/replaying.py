@@ -12,6 +12,8 @@ import contextvars
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Self
 
+import msgspec
+
 from lockstep.adapter.native import Played, ReplayOptions
 from lockstep.errors import Code, LockstepError, Stop, TargetError
 from lockstep.log.model import Status, Value
@@ -98,6 +100,8 @@ class Session:
         self.compared = 0
         self._keys: list[Value] = []
         self._cut = False
+        self._raced = False  # whether a turn failed, was cancelled or left
+        self._served: list[Serving] = []  # of turns that came to their end
         self._chosen = self._choose()
 
     @property
@@ -161,6 +165,10 @@ class Session:
         """Looks at how a turn went."""
         turn.finish(ended)
         self.compared += turn.turned.compared
+        if turn.past.status == Status.OK:
+            self._served.append(turn.serving)
+        elif turn.past.status:
+            self._raced = True
         latch = self.server.latch
         if latch.difference is not None:
             return
@@ -179,6 +187,10 @@ class Session:
             latch.come_to_cut()
         keys: Value = [*self._keys]
         report = self.server.report(end=keys, recorded=keys, steps=self.compared)
+        if self._raced and not (report.identical or latch.difference or report.uncovered or report.faults):
+            # How far tasks came beside one that failed is a race, on both sides: what was asked in whole turns counts.
+            same = all(list(serving.handed()) == list(serving.recorded()) for serving in self._served)
+            report = msgspec.structs.replace(report, identical=same)
         return Played(report=report, results=self.results, error=self.error)
 
 
