@@ -394,6 +394,7 @@ class Playing:
     def finish(self, ended: Ended) -> None:
         """Compares how it ended with how it did when it was recorded."""
         self._book.ended()
+        self.serving.turn_over = True  # a thread that nobody can end may still wait for an answer that never came
         latch = self.session.server.latch
         status = self.past.status
         if not latch.stopped and not self.turned.cut and status:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from lockstep.errors import Code
+from lockstep.errors import Code, Cut
 from lockstep.log import untapped
 from lockstep.log.model import Event, Status, Value
 from lockstep.session.call import Piece
@@ -83,7 +83,9 @@ class NativeCall(ServedCall):
             session.latched.come_to_cut()
             session.latched.raise_it()
         if found is None or found[1].what == Status.CANCELLED:
-            yield from _while(session, lambda: True, session.deadline)
+            yield from _while(session, lambda: not session.turn_over, session.deadline)
+            if session.turn_over and not session.latched.stopped:
+                raise Cut("the turn is over that this call was a part of")
             if not session.latched.stopped:
                 code, reason = Code.STUCK, "the recorded program never got an answer here"
                 if found is not None:

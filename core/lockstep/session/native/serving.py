@@ -90,6 +90,7 @@ class Serving:
     """
 
     recording = False
+    turn_over = False  # its turn has ended: what a strand of it still waits for does not come
 
     def __init__(
         self, tape: Tape, secrets: Secrets, latch: Latch, *, interrupted: bool = False, ordered: bool = True,
