@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -51,8 +52,17 @@ def test_what_a_task_streams_comes_in_its_order(shape: str, entry: str) -> None:
     assert by_task(identical(graph, asked).results[0]) == by_task(given) != []
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
-@pytest.mark.parametrize("shape", SHAPES)
+# A sync entrypoint that is awaited gets, before 1.2, futures of the loop from its tasks, and fails by itself.
+OLD = version("langgraph").startswith("1.1")
+CASES = [
+    (shape, entry)
+    for shape in SHAPES
+    for entry in ENTRIES
+    if not (OLD and shape == "functional API" and entry.startswith("a"))
+]
+
+
+@pytest.mark.parametrize(("shape", "entry"), CASES)
 def test_a_thread_replays_as_it_was(shape: str, entry: str) -> None:
     asked = Asked()
     graph = SHAPES[shape].build(asked, saver())
