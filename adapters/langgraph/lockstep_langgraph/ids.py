@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -124,9 +123,12 @@ def _in_strand(strand: Any, node: int | None = None, clock_seq: int | None = Non
     which a replay could not say: several threads draw at once, and it is told the recorded time after its recording."""
     timestamp = max(time.time_ns() // 100 + _GREGORIAN, strand.counts.get(_LAST, 0) + 1)
     strand.counts[_LAST] = timestamp
-    clock = (random.getrandbits(14) if clock_seq is None else clock_seq) & 0x3FFF
+    # Not from the strand's random numbers: how many of those a library has drawn by now may hang on a race.
+    told = f"{strand.name} {strand.ordinal('checkpoint ids')}".encode("utf-8", "surrogatepass")
+    drawn = int.from_bytes(hashlib.blake2b(told, key=strand.session.seed, digest_size=8).digest())
+    clock = (drawn >> 48 if clock_seq is None else clock_seq) & 0x3FFF
     number = (timestamp >> 12) << 80 | (timestamp & 0xFFF) << 64 | clock << 48
-    number |= random.getrandbits(48) if node is None else node & 0xFFFFFFFFFFFF
+    number |= (drawn if node is None else node) & 0xFFFFFFFFFFFF
     return UUID(int=number & ~(0xF000 << 64 | 0xC000 << 48) | 6 << 76 | 0x8000 << 48)
 
 
