@@ -8,12 +8,6 @@ import pytest
 from threaded_graphs import REACHED, SAVERS, thread, two_turns
 
 import lockstep
-from lockstep_langgraph import insession
-
-
-@pytest.fixture(autouse=True)
-def _attached() -> None:
-    insession.attach()
 
 
 def _held(saver: Any) -> int:

@@ -11,16 +11,10 @@ from threaded_graphs import PROGRAMS, REACHED, SAVERS, thread, two_turns, withou
 import lockstep
 from lockstep.log.store import open_store
 from lockstep.log.timeline import resolve
-from lockstep_langgraph import insession
 
 
 def _count(saver: Any) -> int:
     return sum(1 for id in ("t-1", "t-2", "t-3") for _ in saver.list(thread(id)))
-
-
-@pytest.fixture(autouse=True)
-def _attached() -> None:
-    insession.attach()
 
 
 @pytest.mark.parametrize("kind", SAVERS)
