@@ -9,6 +9,7 @@ record.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -160,6 +161,7 @@ class Session:
         self.core = session
         self.scratch: bool = session.resumes or not session.recording
         self._kept: dict[tuple[str, Any], Kept] = {}
+        self._identities: dict[int, tuple[weakref.ref[Any], tuple[str, Any]]] = {}  # of each saver, by its `id`
         self._stepped: dict[tuple[str, Value], int] = {}
         self._beyond: dict[bytes, list[Recorded]] | None = None
         self._touched: set[str] = set()
@@ -167,7 +169,7 @@ class Session:
     def of(self, saver: Any) -> Kept:
         """What is known of a saver's threads."""
         saver = getattr(saver, "wrapped", saver)
-        key = _identity(saver)
+        key = self._identity(saver)
         found = self._kept.get(key)
         if found is None:
             found = self._kept.setdefault(key, Kept(self.core, saver, self._stepped))
@@ -176,6 +178,13 @@ class Session:
 
                 databases.served(self.core, saver)
         return found
+
+    def _identity(self, saver: Any) -> tuple[str, Any]:
+        """As `_identity`, asked once: a connection that another thread is just using does not tell its file."""
+        found = self._identities.get(id(saver))
+        if found is None or found[0]() is not saver:
+            found = self._identities[id(saver)] = weakref.ref(saver), _identity(saver)
+        return found[1]
 
     def left(self, key: bytes) -> Recorded | None:
         """Of a fork past its cut: the recorded answer to a question for a thread's state, each once."""
