@@ -14,6 +14,7 @@ that task again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ _ERROR = "__error__"
 _UNFINISHED = frozenset({_ERROR, "__interrupt__", "__resume__", "__error_source_node__", "__scheduled__"})
 UPDATE = "update"  # the source of a checkpoint that the program has put by itself
 _CALLED = ">"  # joins the lane of a `@task` to that of the task which called it
+_NAMES = re.compile("[>/~]")  # what joins the parts of a lane
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -260,7 +262,7 @@ def _kept(history: History, base: Made, cut: int, limit: int, again: Collection[
             event = wrote.event
             if event.pos <= cut or not (closed or event.pos <= limit) or event.what == NULL_TASK:
                 continue
-            if any(_hangs_on(event.lane, lane, event.pos, history, made) for lane in again):
+            if any(_hangs_on(event.lane, lane) for lane in again):
                 continue
             body: Any = history.record.body(wrote.seq)
             if not _finished({channel for _, channel, _ in body["writes"]}):
@@ -285,14 +287,19 @@ def _around(history: History, base: Made, cut: int) -> Iterable[Made]:
             yield found[-1]
 
 
-def _hangs_on(lane: str, again: str, pos: int, history: History, base: Made) -> bool:
+def _hangs_on(lane: str, again: str) -> bool:
     """Whether what a task wrote cannot stay where another runs again: it is that one, or one around it, or was called
     by the same code after it."""
     if again == lane or again.startswith((f"{lane}/", f"{lane}{_CALLED}", f"{lane}~")):
         return True
-    caller, called, _ = again.rpartition(_CALLED)
+    caller, called, own = again.rpartition(_CALLED)
     if not called or not lane.startswith(f"{caller}{_CALLED}"):
         return False
-    # What `@task`s are called with is not recorded: one that was called after may have been given its answer.
-    first = min((wrote.event.pos for wrote in _of(history, base) if wrote.event.lane == again), default=0)
-    return pos > first
+    # What `@task`s are called with is not recorded: one that was called after may have been given its answer. Which
+    # came first their names tell, and not what they wrote: that is stored in any order.
+    return _number(lane.removeprefix(f"{caller}{_CALLED}")) > _number(own)
+
+
+def _number(called: str) -> int:
+    """Which call of its caller this was: of `double.2` the third."""
+    return int(_NAMES.split(called, 1)[0].rpartition(".")[2])
