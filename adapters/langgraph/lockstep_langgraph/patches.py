@@ -87,14 +87,19 @@ def _ticking(plain: Any) -> Any:
 
     @functools.wraps(plain)
     def tick(self: Any) -> bool:
-        if (turn := turns.running()) is not None:
+        turn = turns.running()
+        if turn is not None:
             self._lockstep_turn = turn
+        if turn is not None or hasattr(getattr(self, "checkpointer", None), "_core"):
             # What a task asks comes after the checkpoint that it works on, in the log too. A loop of asyncio's has put
             # that by now: its put was begun before the tasks are.
-            put = getattr(self, "_put_checkpoint_fut", None)
-            if isinstance(put, concurrent.futures.Future):
-                concurrent.futures.wait((put,))
-            turn.check()
+            put: Any = getattr(self, "_put_checkpoint_fut", None)
+            done = isinstance(put, concurrent.futures.Future) and bool(concurrent.futures.wait((put,)).done)
+            if turn is not None:
+                turn.check()
+            failed = put.exception() if done and not put.cancelled() else None
+            if failed is not None:
+                raise failed.with_traceback(None)  # each later put would fail with it, longer each time
         try:
             more: bool = plain(self)
         finally:

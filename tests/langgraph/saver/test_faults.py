@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,18 @@ def test_a_put_that_fails_ends_the_turn_soon_and_is_told_once_and_short(
     assert "the disk is full" in str(failed.value)
     assert len(ran) <= 4
     assert len("".join(traceback.format_exception(failed.value)).splitlines()) < 100
+
+
+def test_a_store_that_is_none_is_told_before_any_task_runs(tmp_path: Path) -> None:
+    (tmp_path / "notes.db").write_text("no store\n" * 500)
+    ran: list[str] = []
+    saver = LockstepCheckpointer(tmp_path / "notes.db")
+    graph = line(saver, *"abcdefgh", **{name: lambda state: ran.append("a task") for name in "abcdefgh"})
+    with pytest.raises(StoreError) as failed:
+        graph.invoke({"seen": []}, thread())
+    assert (failed.value.code, ran) == (Code.NOT_A_STORE, [])
+    assert len("".join(traceback.format_exception(failed.value)).splitlines()) < 100
+    saver.close()
 
 
 def test_after_the_fault_the_thread_is_as_it_was_and_no_finished_task_runs_again(
