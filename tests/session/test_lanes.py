@@ -144,6 +144,22 @@ def test_code_inside_an_effect_has_no_lane_of_its_own(session: Session) -> None:
     assert lanes.current() is session.root
 
 
+def test_what_a_thread_of_an_effect_sends_to_a_loop_is_the_effects(session: Session) -> None:
+    found: list[object] = []
+
+    async def main() -> None:
+        loop, call = asyncio.get_running_loop(), session.open("tool")
+        call.ask("t", None, None)
+        with call.inside():
+            await loop.run_in_executor(None, loop.call_soon_threadsafe, lambda: found.append(lanes.inside()))
+            await asyncio.sleep(0)
+        call.end("ok")
+        found.append(call)
+
+    asyncio.run(main())
+    assert found[0] is found[1]
+
+
 def test_without_a_session_nothing_has_a_lane(session: Session) -> None:
     finish(session, None, None)
     assert lanes.current() is None

@@ -92,8 +92,8 @@ class Gate:
         """Whether this may be the next place of its strand: only locks lie before it."""
         strand = slot.strand
         with self._lock:
-            if strand in self._loops:
-                return True  # its tasks may wait for an earlier place
+            if strand in self._loops or self._done[slot.index]:
+                return True  # its tasks may wait for an earlier place; or the order of locks has just been given up
             slots, first = self._own.get(strand) or (self.slots_of(strand), 0)
             while self._done[slots[first].index] and slots[first] is not slot:
                 first += 1

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from threaded_graphs import PROGRAMS, REACHED, SAVERS, thread, two_turns, without_saver
+from threaded_graphs import PROGRAMS, REACHED, SAVERS, edited_state, thread, two_turns, without_saver
 
 import lockstep
+from lockstep.log import untapped
 from lockstep.log.store import open_store
 from lockstep.log.timeline import resolve
+from lockstep.session.replaying import Replaying
+from lockstep_langgraph.insession import kept
 
 
 def _count(saver: Any) -> int:
@@ -61,3 +64,39 @@ def test_a_graph_without_a_saver_has_steps_too(name: str, run: Any, store: Path)
     replay = lockstep.replay("bare", run)
     assert replay.identical, replay.divergence
     assert (replay.result, REACHED) == (recorded, [])
+
+
+@pytest.mark.parametrize("kind", SAVERS)
+def test_who_waits_for_the_turn_of_a_step_keeps_nobody_from_its_thread(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A strand whose turn comes first may be about to note what a task wrote there.
+    plain = Replaying.checkpoint
+    waited: list[bool] = []
+
+    def others() -> None:
+        on = kept.session()
+        assert on is not None
+        with on.of(saver).threads.using("t-1"):
+            pass
+
+    def checkpoint(self: Replaying, *args: Any, **kwargs: Any) -> int:
+        done = untapped.allocate_lock()
+        done.acquire()
+
+        def run() -> None:
+            others()
+            done.release()
+
+        untapped.start_new_thread(run, ())
+        waited.append(done.acquire(timeout=5))
+        return plain(self, *args, **kwargs)
+
+    saver = SAVERS[kind]()
+    with lockstep.record("run"):
+        recorded = edited_state(saver)
+    monkeypatch.setattr(Replaying, "checkpoint", checkpoint)
+    replay = lockstep.replay("run", lambda: edited_state(saver))
+    assert replay.identical, replay.divergence
+    assert replay.result == recorded
+    assert waited and all(waited)

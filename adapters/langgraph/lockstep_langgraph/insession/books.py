@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from lockstep.log.address import quote
@@ -11,6 +13,23 @@ from lockstep.log.model import Value
 from lockstep_langgraph.adapter import adapter
 from lockstep_langgraph.lanes import ROOT
 from lockstep_langgraph.shelves import Book, MemoryBook, MemoryShelf
+
+# Steps of checkpoints that are in memory and not told yet; None where each is told at once.
+_untold: ContextVar[list[Callable[[], None]] | None] = ContextVar("lockstep_langgraph_untold", default=None)
+
+
+@contextmanager
+def told_after() -> Iterator[None]:
+    """Steps of the checkpoints that this block puts are told after it. A replay waits there until it is their turn, and
+    whoever's turn is first may need the lock of the thread that they are put under."""
+    untold: list[Callable[[], None]] = []
+    token = _untold.set(untold)
+    try:
+        yield
+    finally:
+        _untold.reset(token)
+    for tell in untold:
+        tell()
 
 
 def native(thread: str, lane: str = ROOT) -> str:
@@ -57,12 +76,22 @@ class SessionBook(MemoryBook):
         assert isinstance(body, dict)
         lane = native(self._thread, lane)
         at, stepped = (lane, body["id"]), self._shelf.stepped
-        if not self._quiet and at not in stepped:
-            state = told({**body, "source": source})
-            stepped[at] = self._shelf.session.checkpoint(lane, name, state, self._place(branch, of), wait=False)
         pos = super().step(branch, lane, name, source, body, key, of)
         self._places[branch, pos] = stepped.get(at, 0)
+        if not self._quiet and at not in stepped:
+            stepped[at] = 0
+            tell = partial(self._tell, at, name, {**body, "source": source}, (branch, pos), of)
+            untold = _untold.get()
+            if untold is None:
+                tell()
+            else:
+                untold.append(tell)
         return pos
+
+    def _tell(self, at: tuple[str, Value], name: str, state: Value, here: tuple[str, int], of: int) -> None:
+        above = self._place(here[0], of)
+        pos = self._shelf.session.checkpoint(at[0], name, told(state), above, wait=False)
+        self._shelf.stepped[at] = self._places[here] = pos
 
     def _place(self, branch: str, pos: int) -> int:
         found = self._branches[branch]

@@ -22,7 +22,7 @@ from lockstep_langgraph import calls
 from lockstep_langgraph.adapter import adapter
 from lockstep_langgraph.entries import Entry
 from lockstep_langgraph.held import Threads
-from lockstep_langgraph.insession.books import SessionShelf
+from lockstep_langgraph.insession.books import SessionShelf, told_after
 from lockstep_langgraph.losses import Loss, Reports
 from lockstep_langgraph.threads import Put, Thread
 from lockstep_langgraph.values import Codec
@@ -74,7 +74,7 @@ class Kept:
     def put(self, thread: str, put: Put, *, ahead: bool = False) -> None:
         """Notes a checkpoint: a step of the run. `ahead`: the saver gets it later."""
         id = str(put.checkpoint["id"])
-        with self.threads.using(thread, create=True) as found:
+        with told_after(), self.threads.using(thread, create=True) as found:
             assert found is not None
             if ahead or (put.ns, id) not in self._ahead:
                 found.put(put, self._branch(found, put), self.codec)

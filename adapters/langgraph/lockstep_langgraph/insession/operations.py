@@ -29,7 +29,7 @@ from lockstep.session.served import ServedCall
 from lockstep_langgraph import calls
 from lockstep_langgraph.held import Threads
 from lockstep_langgraph.insession import states
-from lockstep_langgraph.insession.books import native
+from lockstep_langgraph.insession.books import native, told_after
 from lockstep_langgraph.insession.kept import STATE, Kept, Session
 from lockstep_langgraph.insession.states import Where, plainly
 from lockstep_langgraph.threads import Put
@@ -81,8 +81,9 @@ class Op:
         saver = self._stand_in() or self.saver
         to = _elsewhere.set(self.kept.threads)
         try:
-            made = plainly(saver, self.name, *args, **kwargs)
-            return [*made] if self.name == "list" else made
+            with told_after():
+                made = plainly(saver, self.name, *args, **kwargs)
+                return [*made] if self.name == "list" else made
         finally:
             _elsewhere.reset(to)
 

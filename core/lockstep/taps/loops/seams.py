@@ -193,6 +193,10 @@ def fire(loop: Any, timer: Any) -> None:
 def call_from_outside(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
     lane = lanes.current()
     if lane is None or events._get_running_loop() is self:
+        if lane is None and context is None and INSIDE.get() is None and (effect := lanes.inside()) is not None:
+            # From a thread of an effect, whose context does not say so: no tick of the program's.
+            context = contextvars.copy_context()
+            context.run(INSIDE.set, effect)
         return call_soon_threadsafe(self, callback, *args, context=context)
     self._check_closed()
     if self._debug:
