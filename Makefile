@@ -33,7 +33,7 @@ test-debugger:
 
 test-oldest:
 	@.ci/environment oldest
-	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session tests/langgraph --ignore=tests/langgraph/calls/test_outside.py $(ARGS)
+	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session tests/langgraph --ignore=tests/langgraph/calls/test_outside.py --ignore=tests/langgraph/docs $(ARGS)
 
 # Nothing but HTTP clients is another one here.
 test-openai2:
