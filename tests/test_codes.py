@@ -17,7 +17,7 @@ CORE = ROOT / "core" / "lockstep"
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 
 # What is called with a code to raise it, or to latch it for the session to raise.
-RAISING = re.compile(r"(\w*Error|Diverge|Difference|diverge|latch|_?finding|_?difference)")
+RAISING = re.compile(r"(\w*Error|Diverge|Difference|diverge|differs|latch|_?finding|_?difference)")
 
 
 def codes(node: ast.AST) -> set[str]:
