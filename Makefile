@@ -1,7 +1,7 @@
 # Every target makes the environments it needs, and makes them again when what they are made from changes.
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
-.PHONY: help demo test test-main test-recording test-debugger test-openai2 test-oldest check docs bench stress constraints clean
+.PHONY: help demo test test-main test-recording test-debugger test-langgraph test-mcp test-openai2 test-oldest check docs bench stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
@@ -16,24 +16,34 @@ demo:
 	@.ci/environment demo
 	@.venv-demo/bin/python examples/demo.py
 
-test: test-main test-oldest test-openai2
+test: test-main test-oldest test-openai2 test-mcp
 
-test-main: test-recording test-debugger
+test-main: test-recording test-debugger test-langgraph
 
 # What is done with a record, and what records and replays: about as much work each, so that CI can do them side by side.
-DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits forks langgraph log policy)
+DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits forks log policy)
+# What needs an environment of its own.
+OUTSIDE = tests/langgraph/calls/test_outside.py
 
 test-recording:
 	@.ci/environment main
-	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER)) $(ARGS)
+	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) tests/langgraph) $(ARGS)
 
 test-debugger:
 	@.ci/environment main
 	.venv/bin/python -m pytest $(DEBUGGER) $(ARGS)
 
+test-langgraph:
+	@.ci/environment main
+	.venv/bin/python -m pytest tests/langgraph --ignore=$(OUTSIDE) $(ARGS)
+
+test-mcp:
+	@.ci/environment mcp
+	.venv-mcp/bin/python -m pytest $(OUTSIDE) $(ARGS)
+
 test-oldest:
 	@.ci/environment oldest
-	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session tests/langgraph --ignore=tests/langgraph/calls/test_outside.py --ignore=tests/langgraph/docs $(ARGS)
+	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session $(addprefix tests/langgraph/, fork replay saver session) $(ARGS)
 
 # Nothing but HTTP clients is another one here.
 test-openai2:
