@@ -11,6 +11,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import interrupt
 
+from lockstep.log.store import open_store
+
 
 class Chat(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], add_messages]
@@ -70,3 +72,34 @@ def fan(saver: Any, *names: str, **nodes: Any) -> Any:
 
 def thread(id: Any = "t", **more: Any) -> dict[str, Any]:
     return {"configurable": {"thread_id": id, **more}, "recursion_limit": 10_000}
+
+
+def branches(store: str, id: str = "t") -> dict[str, str]:
+    """Of each branch of a thread, the one that it left."""
+    with open_store(store) as opened:
+        return {branch.name: branch.parent for branch in opened.run(f"langgraph/{id}").branches}
+
+
+def told(graph: Any, config: Any) -> list[Any]:
+    """A history without what is another in each run: steps, sources, values, what comes next, the parent's place."""
+    history = list(graph.get_state_history(config))
+    places = {state.config["configurable"]["checkpoint_id"]: place for place, state in enumerate(history)}
+    return [
+        (
+            state.metadata["step"],
+            state.metadata["source"],
+            state.values,
+            state.next,
+            places.get(state.parent_config["configurable"]["checkpoint_id"]) if state.parent_config else None,
+            # LangGraph's own savers have the text of an error only.
+            [
+                (
+                    task.name,
+                    repr(task.error) if isinstance(task.error, Exception) else task.error,
+                    [each.value for each in task.interrupts],
+                )
+                for task in state.tasks
+            ],
+        )
+        for state in history
+    ]

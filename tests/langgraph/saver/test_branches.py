@@ -9,44 +9,13 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
-from saved_graphs import asking, line, thread
+from saved_graphs import asking, branches, line, thread, told
 
 from lockstep.log.store import open_store
 from lockstep_langgraph import LockstepCheckpointer, core
 
 type Saver = LockstepCheckpointer
 type Opened = Callable[..., Saver]
-
-
-def branches(store: str, id: str = "t") -> dict[str, str]:
-    """Of each branch of a thread, the one that it left."""
-    with open_store(store) as opened:
-        return {branch.name: branch.parent for branch in opened.run(f"langgraph/{id}").branches}
-
-
-def told(graph: Any, config: Any) -> list[Any]:
-    """A history without what is another in each run: steps, sources, values, what comes next, the parent's place."""
-    history = list(graph.get_state_history(config))
-    places = {state.config["configurable"]["checkpoint_id"]: place for place, state in enumerate(history)}
-    return [
-        (
-            state.metadata["step"],
-            state.metadata["source"],
-            state.values,
-            state.next,
-            places.get(state.parent_config["configurable"]["checkpoint_id"]) if state.parent_config else None,
-            # LangGraph's own savers have the text of an error only.
-            [
-                (
-                    task.name,
-                    repr(task.error) if isinstance(task.error, Exception) else task.error,
-                    [each.value for each in task.interrupts],
-                )
-                for task in state.tasks
-            ],
-        )
-        for state in history
-    ]
 
 
 def after(graph: Any, node: str) -> Any:

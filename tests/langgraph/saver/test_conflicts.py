@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from langgraph.types import Command
-from saved_graphs import asking, line, thread
-from test_branches import branches
+from saved_graphs import asking, branches, line, thread
 
 from lockstep_langgraph import ConflictError, LockstepCheckpointer
 

@@ -17,8 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
-from saved_graphs import thread
-from test_branches import told
+from saved_graphs import thread, told
 
 from lockstep_langgraph import LockstepCheckpointer
 
