@@ -128,10 +128,10 @@ def _running_task(plain: Any) -> Any:
 
     @functools.wraps(plain)
     def run_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
-        if turns.running() is None:
+        turn = turns.running()
+        if turn is None:
             return plain(task, *args, **kwargs)
-        if (turn := turns.running()) is not None:
-            turn.check()
+        turn.check()
         with calls.in_task(task.config):
             return plain(task, *args, **kwargs)
 
@@ -141,10 +141,10 @@ def _running_task(plain: Any) -> Any:
 def _arunning_task(plain: Any) -> Any:
     @functools.wraps(plain)
     async def arun_with_retry(task: Any, *args: Any, **kwargs: Any) -> Any:
-        if turns.running() is None:
+        turn = turns.running()
+        if turn is None:
             return await plain(task, *args, **kwargs)
-        if (turn := turns.running()) is not None:
-            turn.check()
+        turn.check()
         with calls.in_task(task.config):
             return await plain(task, *args, **kwargs)
 

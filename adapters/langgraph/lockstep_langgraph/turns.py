@@ -172,10 +172,6 @@ def running() -> Turn | None:
     return None if turn is None or turn.over else turn
 
 
-# Gives the saver to record a graph with whose own is none of ours, None to leave it alone: zero-code attach.
-attached: Callable[[Any, Mapping[str, Any]], Any] | None = None
-
-
 class Driver(Protocol):
     """What an invocation goes through that is no turn: with a session on, its code runs in the thread's native lane."""
 
@@ -270,11 +266,9 @@ def _kept(graph: Any, config: Any) -> tuple[Keeper | None, str, Mapping[str, Any
     configurable = effective.get("configurable") or {}
     saver = configurable.get("__pregel_checkpointer", own) if own is not False else None
     keeper = getattr(saver, "_core", None) if saver is not None and saver is not True else None
-    if keeper is None or not hasattr(keeper, "branch_for"):
-        saver = attached(graph, configurable) if attached is not None else None
-        keeper = getattr(saver, "_core", None)
     thread = configurable.get("thread_id")
-    return (None if thread is None else keeper), str(thread), effective
+    ours = thread is not None and hasattr(keeper, "branch_for")
+    return (keeper if ours else None), str(thread), effective
 
 
 def seed() -> bytes:
