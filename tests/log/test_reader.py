@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import branch_runs
 import forging
 import log_runs
 import log_values
@@ -12,7 +13,6 @@ import msgspec
 import native_runs
 import pytest
 import reader
-import test_branches
 
 from lockstep.log.canonical import encode_ordered
 from lockstep.log.exchange import export
@@ -55,12 +55,12 @@ def test_it_reads_a_tape_as_lockstep_does(
 
 
 def test_it_reads_branches_as_lockstep_does(store: Store, path: Path, tmp_path: Path) -> None:
-    log_runs.write(store, "refund", test_branches.LAPPING)
+    log_runs.write(store, "refund", branch_runs.LAPPING)
     answers = [
         Event(Kind.END, 16, 20, "main/t.2", "ok", of=6), Event(Kind.END, 17, 21, "main/t.1", "ok", of=5, body="anew"),
     ]  # fmt: skip
-    test_branches.fork(store, "refund", "try-2", "main", 14, answers)
-    test_branches.fork(store, "refund", "try-3", "try-2", 16, test_branches.call(18))
+    branch_runs.fork(store, "refund", "try-2", "main", 14, answers)
+    branch_runs.fork(store, "refund", "try-3", "try-2", 16, branch_runs.call(18))
     tape = tmp_path / "refund.tape"
     export(str(path), "refund", str(tape))
     branches, streams = reader.read_all(tape)
