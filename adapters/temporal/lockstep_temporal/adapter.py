@@ -1,0 +1,90 @@
+"""What Lockstep knows of Temporal before anything of it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.native import Native
+from lockstep.errors import Code, TargetError
+from lockstep.log.model import Value
+
+_WORKERS = "temporalio.worker"
+_DEFINITION = "__temporal_workflow_definition"  # where the SDK keeps it on a workflow's class
+
+
+def _state(given: Any) -> Value:
+    from lockstep.session import snapshot
+
+    return snapshot.to_value(given)
+
+
+def _is_setup(target: Any) -> bool:
+    """A workflow class, a list that has one, a module that has one, or a `Setup`."""
+    if isinstance(target, ModuleType):
+        return any(_is_workflow(value) for value in vars(target).values())
+    if isinstance(target, list | tuple):
+        return any(_is_workflow(value) for value in target)
+    return _is_workflow(target) or type(target).__module__ == "lockstep_temporal.setup"
+
+
+def _is_workflow(target: Any) -> bool:
+    return isinstance(target, type) and _DEFINITION in vars(target)
+
+
+def _program(target: Any, given: Value) -> Callable[[], Any]:
+    raise TargetError(Code.BAD_TARGET, "workflows are the target of a workflow's own run, as in temporal/order-7")
+
+
+def _replay(reader: Any, target: Any, options: Any) -> Any:
+    from lockstep_temporal import replaying
+
+    return replaying.replay(reader, target, options)
+
+
+def _areplay(reader: Any, target: Any, options: Any) -> Any:
+    from lockstep_temporal import replaying
+
+    return replaying.areplay(reader, target, options)
+
+
+def _fork(store: Any, place: Any, target: Any, options: Any) -> Any:
+    from lockstep_temporal import forking
+
+    return forking.fork(store, place, target, options)
+
+
+def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
+    from lockstep_temporal import forking
+
+    return forking.afork(store, place, target, options)
+
+
+def _attach(module: ModuleType) -> None:
+    """In a program under `lockstep record`: once it has loaded what runs workflows."""
+    if module.__name__ == _WORKERS:
+        from lockstep_temporal import attaching
+
+        attaching.attach()
+
+
+adapter = Adapter(
+    name="temporal",
+    title="Temporal",
+    distribution="temporalio",
+    extra="temporal",
+    modules=("temporalio", _WORKERS),
+    instrument=_attach,
+    tested=Versions("1.27", "1.35.0"),
+    steps=Steps(kind="task", what="each workflow task: what came to the workflow, and its commands", state=_state),
+    restore=Way(exact=False, reason="a workflow's state is its code's: it can only be run again"),
+    re_execute=Way(exact=True),
+    target=Target(
+        what="workflow class, list of workflows and activities, module, or lockstep_temporal.Setup",
+        inputs="recorded, per turn", accepts=_is_setup, program=_program,
+    ),
+    subject="lockstep_temporal.subject:subject",
+    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork),
+)  # fmt: skip
