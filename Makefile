@@ -1,7 +1,8 @@
 # Every target makes the environments it needs, and makes them again when what they are made from changes.
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
-.PHONY: help demo test test-main test-recording test-debugger test-langgraph test-mcp test-openai2 test-oldest check docs bench stress constraints clean
+.PHONY: help demo test test-main test-recording test-debugger test-langgraph test-temporal test-agents test-mcp test-openai2 \
+	test-oldest check docs bench stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
@@ -16,18 +17,19 @@ demo:
 	@.ci/environment demo
 	@.venv-demo/bin/python examples/demo.py
 
-test: test-main test-oldest test-openai2 test-mcp
+test: test-main test-oldest test-openai2 test-mcp test-agents
 
-test-main: test-recording test-debugger test-langgraph
+test-main: test-recording test-debugger test-langgraph test-temporal
 
 # What is done with a record, and what records and replays: about as much work each, so that CI can do them side by side.
 DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits forks log policy)
 # What needs an environment of its own.
 OUTSIDE = tests/langgraph/calls/test_outside.py
+AGENTS = tests/temporal/agents
 
 test-recording:
 	@.ci/environment main
-	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) tests/langgraph) $(ARGS)
+	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) tests/langgraph tests/temporal) $(ARGS)
 
 test-debugger:
 	@.ci/environment main
@@ -36,6 +38,14 @@ test-debugger:
 test-langgraph:
 	@.ci/environment main
 	.venv/bin/python -m pytest tests/langgraph --ignore=$(OUTSIDE) $(ARGS)
+
+test-temporal:
+	@.ci/environment main
+	.venv/bin/python -m pytest tests/temporal --ignore=$(AGENTS) $(ARGS)
+
+test-agents:
+	@.ci/environment agents
+	.venv-agents/bin/python -m pytest $(AGENTS) $(ARGS)
 
 test-mcp:
 	@.ci/environment mcp
