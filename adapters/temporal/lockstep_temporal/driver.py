@@ -1,0 +1,165 @@
+"""Drives one execution of a workflow: activations go in, completions come out, and nothing else is needed.
+
+    with prepare(setup) as prepared, Drive(prepared, first) as drive:
+        completion = drive.activate(first)
+        completion = drive.activate(second)
+
+An activation is one call of a pure function, so there is no server, no Rust core and no deadlock timer: a debugger may
+stop inside. It runs in the calling thread, where a debugger and Ctrl-C work; under a running loop, in a thread of the
+drive's own, since a workflow is a loop itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+from temporalio.bridge.proto.workflow_activation import RemoveFromCache, WorkflowActivation, WorkflowActivationJob
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+
+from lockstep_temporal.prepared import Prepared
+
+_SDK = ("temporalio", "asyncio", "contextlib")
+_INSTANCE = "temporalio.worker._workflow_instance"
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A place in the workflow's code."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Drive:
+    """A fresh instance of one execution (one run id) that is driven.
+
+    prepared    of `lockstep_temporal.prepared.prepare`
+    first       the activation that initializes it. It is not activated by this
+    namespace, task_queue, flags  as `Prepared.details` has them
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        first: WorkflowActivation,
+        *,
+        namespace: str = "default",
+        task_queue: str = "",
+        flags: frozenset[int] | None = None,
+    ) -> None:
+        self.details = prepared.details(first, namespace=namespace, task_queue=task_queue, flags=flags)
+        self.run_id = first.run_id
+        self.error: BaseException | None = None  # what the code raised that failed the last activation's task
+        self.sources: list[Source | None] = []  # where in the code each command of the last completion was issued
+        self._context = Context()
+        self._thread: ThreadPoolExecutor | None = None
+        self._last: WorkflowActivation = first
+        self._instance = self._run(prepared.instance, self.details)
+        self._follow()
+
+    def activate(self, activation: WorkflowActivation) -> WorkflowActivationCompletion:
+        """One workflow task, or part of one. The activation is left as it is."""
+        given = WorkflowActivation()
+        given.CopyFrom(activation)
+        self._last = given
+        self.error = None
+        self.sources = []
+        completion: WorkflowActivationCompletion = self._run(self._activate, given)
+        completion.run_id = self.run_id
+        return completion
+
+    def source(self, command: int) -> Source:
+        """Where the code issued a command of the last completion, by its index: the line, or its run method."""
+        found = self.sources[command] if command < len(self.sources) else None
+        return found or self._run_method()
+
+    def close(self) -> None:
+        """Ends the instance as a worker evicts one: its tasks and coroutines are ended in order."""
+        if self._instance is None:
+            return
+        try:
+            evict = WorkflowActivation(run_id=self.run_id, is_replaying=True)
+            evict.timestamp.CopyFrom(self._last.timestamp)
+            evict.jobs.append(WorkflowActivationJob(remove_from_cache=RemoveFromCache(message="the drive is over")))
+            self._run(self._activate, evict)
+        finally:
+            self._instance = None
+            if self._thread is not None:
+                self._thread.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _run_method(self) -> Source:
+        code = self.details.defn.run_fn.__code__
+        return Source(code.co_filename, code.co_firstlineno, code.co_qualname)
+
+    def _activate(self, activation: WorkflowActivation) -> WorkflowActivationCompletion:
+        logger = logging.getLogger(_INSTANCE)
+        caught = _Failed()
+        logger.addFilter(caught)
+        try:
+            completion: WorkflowActivationCompletion = self._instance.activate(activation)
+        finally:
+            logger.removeFilter(caught)
+        self.error = caught.error
+        return completion
+
+    def _run[T](self, call: Callable[..., T], *given: Any) -> T:
+        if asyncio._get_running_loop() is None:
+            return self._context.run(call, *given)
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="lockstep-temporal-drive")
+        return self._thread.submit(self._context.run, call, *given).result()
+
+    def _follow(self) -> None:
+        """Notes where in the code each command comes from. Without the seam, places are just not known."""
+        inner = self._instance
+        sandbox = getattr(inner, "globals_and_locals", None)
+        if isinstance(sandbox, dict):
+            inner = getattr(sandbox.get("__temporal_in_sandbox"), "instance", None)
+        add = getattr(inner, "_add_command", None)
+        if add is None:
+            return
+
+        def add_command() -> Any:
+            self.sources.append(_place(sys._getframe(1)))
+            return add()
+
+        inner._add_command = add_command
+
+
+class _Failed(logging.Filter):
+    """Takes what the SDK would log of an activation that failed: who drives tells it with what it was compared."""
+
+    error: BaseException | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        failed = getattr(record, "__temporal_error_identifier", "") == "WorkflowTaskFailure"
+        if failed and record.exc_info:
+            self.error = record.exc_info[1]
+        return not failed
+
+
+def _place(frame: Any) -> Source | None:
+    """The nearest frame of the workflow's own code; None where the SDK issued the command by itself."""
+    while frame is not None:
+        package = (frame.f_globals.get("__name__") or "").partition(".")[0]
+        if package == "lockstep_temporal":
+            return None
+        if package not in _SDK:
+            code = frame.f_code
+            return Source(code.co_filename, frame.f_lineno, code.co_qualname)
+        frame = frame.f_back
+    return None
