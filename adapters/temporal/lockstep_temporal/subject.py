@@ -1,0 +1,194 @@
+"""An agent as a Temporal workflow as a subject of `lockstep.conformance`: its model and its tools are activities, its worker
+has the plugin, and the server is a development server on loopback.
+
+Needs the openai SDK and Temporal's command line beside Temporal's SDK.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import lockstep
+from lockstep.conformance import outside
+from lockstep.conformance.scenario import Tool
+from lockstep.conformance.subject import Done, Found, Mode, Work
+from lockstep.log.address import quote
+from lockstep.log.model import Value
+
+_MOST = 8  # activities at once
+_numbers = itertools.count(1)
+
+
+class Temporal:
+    """Runs agents as a program does whose client has the plugin, and replays, forks and bisects their workflows."""
+
+    modes = (
+        Mode("sync activities", False), Mode("async activities", True), Mode("local activities", True),
+        Mode("unsandboxed", True),
+    )  # fmt: skip
+    unsupported: Mapping[str, str] = {
+        "streams": "an activity's answer reaches its workflow as a whole, whatever it is streamed from",
+    }
+    hooks: tuple[str, ...] = ()
+    core_hooks: tuple[str, ...] = (
+        "lockstep.session.secrets:Secrets.asked",
+        "lockstep.session.secrets:Secrets.hide",
+        "lockstep.session.native.journal:Journal.step",
+        "lockstep.log.sqlite.shared:SharedStream.append",
+    )
+
+    def run(self, work: Work) -> Done:
+        return asyncio.run(_talk(work, _unused(work), []))
+
+    def record(self, work: Work) -> Done:
+        from msgspec.structs import replace
+
+        from lockstep_temporal import LockstepPlugin
+
+        name = _unused(work)
+        plugin = LockstepPlugin(work.store)
+        done = asyncio.run(_talk(work, name, [plugin]))
+        return replace(done, run=f"temporal/{quote(name)}", faults=tuple(plugin.faults))
+
+    def replay(self, work: Work, run: str) -> Done:
+        replay = lockstep.replay(run, target(work), store=work.store)
+        return Done(
+            outputs=_words(replay.result, replay.error), error=_told(replay.error), run=run,
+            identical=replay.identical, cut=replay.report.cut, difference=replay.report.difference,
+        )  # fmt: skip
+
+    def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
+        try:
+            run = lockstep.fork(address, target(work), edits=edits, live=[*live], store=work.store)
+        except lockstep.Refused as refused:
+            run = refused.run
+        return Done(
+            outputs=_words(run.result, run.error) if run.state == "complete" else (), error=_told(run.error),
+            run=run.address, state=run.state, difference=run.report.difference, refused=tuple(run.refused),
+        )  # fmt: skip
+
+    def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
+        def judge(view: Any) -> bool | None:
+            return bad(_words(view.result, None)[-1]) if view.state == "complete" else None
+
+        verdict = lockstep.bisect(run, target(work), bad=judge, store=work.store)
+        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+
+
+def target(work: Work) -> Any:
+    """The agent of a scenario, for a replay, a fork or a bisect."""
+    from lockstep_temporal import Setup
+
+    return Setup(**_worker(work))
+
+
+def _worker(work: Work) -> dict[str, Any]:
+    """What a worker of the agent is made with, and a `Setup` too."""
+    from temporalio.worker import UnsandboxedWorkflowRunner
+    from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+    from lockstep_temporal import subject_code
+    from lockstep_temporal.subject_workflow import Agent
+
+    subject_code.change(subject_code.Code(work.scenario, local=work.mode.name == "local activities"))
+    runner = UnsandboxedWorkflowRunner() if work.mode.name == "unsandboxed" else SandboxedWorkflowRunner()
+    activities = [_model(work), *(_tool(work, tool) for tool in work.scenario.tools)]
+    return {"workflows": [Agent], "activities": activities, "workflow_runner": runner}
+
+
+def _model(work: Work) -> Any:
+    """The activity that asks the model. Its clients try nothing again: Temporal does."""
+    from openai import APIStatusError, AsyncOpenAI, OpenAI
+    from temporalio import activity
+    from temporalio.exceptions import ApplicationError
+
+    options: Any = {"base_url": f"{work.url}/v1", "api_key": work.scenario.key, "max_retries": 0}
+    request: Any = {"model": "gpt-4o", "tools": [_schema(tool) for tool in work.scenario.tools] or None}
+    if request["tools"] is None:
+        del request["tools"]
+
+    def refused(error: APIStatusError) -> ApplicationError:
+        return ApplicationError(f"status {error.status_code}", type="Model", non_retryable=error.status_code < 500)
+
+    def ask_model(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            with OpenAI(**options) as client:
+                return _message(client.chat.completions.create(**request, messages=messages))
+        except APIStatusError as error:
+            raise refused(error) from error
+
+    async def aask_model(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            async with AsyncOpenAI(**options) as client:
+                return _message(await client.chat.completions.create(**request, messages=messages))
+        except APIStatusError as error:
+            raise refused(error) from error
+
+    made = activity.defn(name="ask_model")(aask_model if work.mode.asynchronous else ask_model)
+    return lockstep.mark(made, effect="inference")
+
+
+def _message(completion: Any) -> dict[str, Any]:
+    said: dict[str, Any] = completion.choices[0].message.model_dump(exclude_none=True, mode="json")
+    return {"content": "", **said}
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {"argument": {"type": "string"}}, "required": ["argument"]}
+    return {"type": "function", "function": {"name": tool.name, "parameters": parameters}}
+
+
+def _tool(work: Work, tool: Tool) -> Any:
+    from temporalio import activity
+
+    def use(argument: str) -> Any:
+        return outside.use(work.url, tool.name, argument)
+
+    async def ause(argument: str) -> Any:
+        return await outside.ause(work.url, tool.name, argument)
+
+    made = activity.defn(name=tool.name)(ause if work.mode.asynchronous else use)
+    return lockstep.mark(made, effect=tool.effect)
+
+
+async def _talk(work: Work, name: str, plugins: list[Any]) -> Done:
+    """Gives the agent the prompts, as a workflow of that name."""
+    from temporalio.client import Client, WorkflowFailureError
+    from temporalio.worker import Worker
+
+    from lockstep_temporal import subject_server
+
+    client = await Client.connect(await subject_server.address(), plugins=plugins)
+    with ThreadPoolExecutor(_MOST) as executor:
+        async with Worker(client, task_queue=name, activity_executor=executor, **_worker(work)):
+            try:
+                words = await client.execute_workflow(
+                    "agent", args=[[*work.scenario.prompts], [], []], id=name, task_queue=name, result_type=list[str]
+                )
+            except WorkflowFailureError as error:
+                return Done(error=_told(error))
+    return Done(outputs=tuple(words))
+
+
+def _words(result: Any, error: BaseException | None) -> tuple[str, ...]:
+    return tuple(result) if error is None else ()
+
+
+def _told(error: BaseException | None) -> str:
+    """What was at the bottom of a failure."""
+    while error is not None and (cause := getattr(error, "cause", None)) is not None:
+        error = cause
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
+def _unused(work: Work) -> str:
+    """A workflow id that neither the server nor the store has."""
+    return f"{work.scenario.name}-{os.getpid()}-{next(_numbers)}"
+
+
+subject = Temporal()

@@ -1,0 +1,56 @@
+"""The agent of the conformance tests as a workflow: it asks the model, uses the tools that the model wants, all at once,
+and goes on as a new execution with the next prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError
+
+with workflow.unsafe.imports_passed_through():
+    from lockstep_temporal import subject_code
+
+_AGAIN = RetryPolicy(initial_interval=timedelta(milliseconds=10), maximum_attempts=2)
+_PATIENCE = timedelta(seconds=30)
+
+
+@workflow.defn(name="agent")
+class Agent:
+    """Answers prompts, one after the other."""
+
+    @workflow.run
+    async def run(self, prompts: list[str], messages: list[dict[str, Any]], words: list[str]) -> list[str]:
+        """messages: the conversation so far. words: what was answered to the prompts before."""
+        code = subject_code.now()
+        messages = messages or [{"role": "system", "content": code.scenario.system}]
+        messages.append({"role": "user", "content": prompts[0]})
+        while True:
+            said = await workflow.execute_activity(
+                "ask_model", messages, start_to_close_timeout=_PATIENCE, retry_policy=_AGAIN, result_type=dict[str, Any]
+            )
+            messages.append(said)
+            if not said.get("tool_calls"):
+                break
+            messages += await asyncio.gather(*(_use(call, code.local) for call in said["tool_calls"]))
+        words = [*words, said["content"] + code.scenario.ending]
+        if prompts[1:]:
+            workflow.continue_as_new(args=[prompts[1:], messages, words])
+        return words
+
+
+async def _use(call: dict[str, Any], local: bool) -> dict[str, Any]:
+    """The message with what a tool said, or that it did not work."""
+    name = call["function"]["name"]
+    argument = json.loads(call["function"]["arguments"])["argument"]
+    execute = workflow.execute_local_activity if local else workflow.execute_activity
+    try:
+        answer = await execute(name, argument, start_to_close_timeout=_PATIENCE, retry_policy=_AGAIN, result_type=str)
+    except ActivityError as error:
+        answer = f"{name} does not work: {error.cause}"
+    return {"role": "tool", "tool_call_id": call["id"], "content": answer}
