@@ -1,5 +1,5 @@
-"""An agent as a Temporal workflow as a subject of `lockstep.conformance`: its model and its tools are activities, its worker
-has the plugin, and the server is a development server on loopback.
+"""An agent as a Temporal workflow as a subject of `lockstep.conformance`: its model and its tools are activities, its
+client has the plugin, and the server is a development server on loopback.
 
 Needs the openai SDK and Temporal's command line beside Temporal's SDK.
 """
@@ -7,9 +7,11 @@ Needs the openai SDK and Temporal's command line beside Temporal's SDK.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -156,6 +158,18 @@ def _tool(work: Work, tool: Tool) -> Any:
     return lockstep.mark(made, effect=tool.effect)
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Temporal logs each attempt that failed, and the scenarios have many that do."""
+    logger = logging.getLogger("temporalio")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 async def _talk(work: Work, name: str, plugins: list[Any]) -> Done:
     """Gives the agent the prompts, as a workflow of that name."""
     from temporalio.client import Client, WorkflowFailureError
@@ -164,7 +178,7 @@ async def _talk(work: Work, name: str, plugins: list[Any]) -> Done:
     from lockstep_temporal import subject_server
 
     client = await Client.connect(await subject_server.address(), plugins=plugins)
-    with ThreadPoolExecutor(_MOST) as executor:
+    with _quiet(), ThreadPoolExecutor(_MOST) as executor:
         async with Worker(client, task_queue=name, activity_executor=executor, **_worker(work)):
             try:
                 words = await client.execute_workflow(

@@ -16,7 +16,9 @@ from lockstep.errors import Code, TargetError
 
 _VARIABLE = "LOCKSTEP_CONFORMANCE_TEMPORAL"  # where a process finds the server of its parent
 _PATIENCE = 30.0  # seconds until it has to be there
-_SETTLES = 0.3  # seconds before the interpreter ends: one that ends at once is aborted by the SDK's bridge (sdk-python #300)
+_SETTLES = (
+    0.3  # seconds before the interpreter ends: one that ends at once is aborted by the SDK's bridge (sdk-python #300)
+)
 
 
 async def address() -> str:

@@ -1,5 +1,5 @@
-"""The agent of the conformance tests as a workflow: it asks the model, uses the tools that the model wants, all at once,
-and goes on as a new execution with the next prompt.
+"""The agent of the conformance tests as a workflow: it asks the model, uses the tools that the model wants, all at
+once, and goes on as a new execution with the next prompt.
 """
 
 from __future__ import annotations
