@@ -132,7 +132,7 @@ class Replay(msgspec.Struct, frozen=True):
 
 def replay(
     run: str, target: Any, *, store: Store = None, speed: float = 0.0, deadline: float = 30.0, depth: str = "call",
-    turn: int | None = None, until: int | None = None,
+    turn: int | None = None, until: int | None = None, **own: Any,
 ) -> Replay:  # fmt: skip
     """Replays a run in this process: `target` is called with no arguments, and every answer comes from
     the record. A coroutine function runs in an event loop of its own.
@@ -146,15 +146,16 @@ def replay(
     depth  "call": the framework's nodes run and their calls are served; "node": nothing of them runs
     turn   only this one, counted from 1; those before it are restored, not run
     until  the step to stop after
+    own    what only that framework's adapter knows, as Temporal's `data_converter=`
 
     Returns also when the run ended in a failure or diverged. Raises StoreError (LS201 to LS205) and
     TargetError LS402: no callable, or a coroutine function under a running loop (use `areplay`).
     """
     with natives.looked_up(_located(store), run, target) as found:
         if found is not None:
-            asked = natives.options(found.store.path, depth, turn, until, speed, deadline)
+            asked = natives.options(found.store.path, depth, turn, until, speed, deadline, own)
             return _played(found.replay(asked))
-    natives.only_native(depth=depth != "call", turn=turn, until=until is not None)
+    natives.only_native(own, depth=depth != "call", turn=turn, until=until is not None)
     target = program(target)
     if asyncio.iscoroutinefunction(target):
         if _loop_runs():
@@ -174,14 +175,14 @@ def replay(
 
 async def areplay(
     run: str, target: Any, *, store: Store = None, speed: float = 0.0, deadline: float = 30.0, depth: str = "call",
-    turn: int | None = None, until: int | None = None,
+    turn: int | None = None, until: int | None = None, **own: Any,
 ) -> Replay:  # fmt: skip
     """As `replay`, under a running event loop: awaits what `target` returns."""
     with natives.looked_up(_located(store), run, target) as found:
         if found is not None:
-            asked = natives.options(found.store.path, depth, turn, until, speed, deadline)
+            asked = natives.options(found.store.path, depth, turn, until, speed, deadline, own)
             return _played(await found.areplay(asked))
-    natives.only_native(depth=depth != "call", turn=turn, until=until is not None)
+    natives.only_native(own, depth=depth != "call", turn=turn, until=until is not None)
     target = program(target)
     session = _begin(run, store, speed, deadline)
     try:
@@ -228,7 +229,7 @@ class Run(msgspec.Struct, frozen=True):
 def fork(
     address: str, target: Any, *, edits: Mapping[str, Any] | None = None, live: Sequence[str] = (),
     tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0, tasks: Sequence[str] = (),
-    thread: str = "", turn: int | None = None,
+    thread: str = "", turn: int | None = None, **own: Any,
 ) -> Run:  # fmt: skip
     """Runs `target` in this process: served up to a step of a recorded run, with edited answers where asked, and for
     real from there. A coroutine function runs in an event loop of its own.
@@ -246,14 +247,16 @@ def fork(
     tasks    of the tasks that ran on the step's checkpoint, those that run again: the others keep what they wrote
     thread   go on as this thread, not as a branch of the same one
     turn     the last recorded turn that is run, counted from 1
+    own      what only that framework's adapter knows, as Temporal's `data_converter=`
 
     Raises StoreError, AddressError, EditError and TargetError (LS402) where it cannot begin, and `Refused` (LS301, with
     the branch as `.run`) where a call past the cut may not run.
     """
     with natives.looked_up(_located(store), address, target) as found:
         if found is not None:
-            return _continued(found.fork(_options(address, edits, live, tail, branch, deadline, tasks, thread, turn)))
-    natives.only_native(tasks=tasks, thread=thread, turn=turn)
+            asked = _options(address, edits, live, tail, branch, deadline, tasks, thread, turn, own)
+            return _continued(found.fork(asked))
+    natives.only_native(own, tasks=tasks, thread=thread, turn=turn)
     target = program(target)
     if asyncio.iscoroutinefunction(target):
         if _loop_runs():
@@ -276,14 +279,14 @@ def fork(
 async def afork(
     address: str, target: Any, *, edits: Mapping[str, Any] | None = None, live: Sequence[str] = (),
     tail: Tail = "", branch: str = "", store: Store = None, deadline: float = 30.0, tasks: Sequence[str] = (),
-    thread: str = "", turn: int | None = None,
+    thread: str = "", turn: int | None = None, **own: Any,
 ) -> Run:  # fmt: skip
     """As `fork`, under a running event loop: awaits what `target` returns."""
     with natives.looked_up(_located(store), address, target) as found:
         if found is not None:
-            asked = _options(address, edits, live, tail, branch, deadline, tasks, thread, turn)
+            asked = _options(address, edits, live, tail, branch, deadline, tasks, thread, turn, own)
             return _continued(await found.afork(asked))
-    natives.only_native(tasks=tasks, thread=thread, turn=turn)
+    natives.only_native(own, tasks=tasks, thread=thread, turn=turn)
     target = program(target)
     session = _begin_fork(
         address, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
@@ -299,7 +302,7 @@ async def afork(
 
 def _options(
     address: str, edits: Mapping[str, Any] | None, live: Sequence[str], tail: Tail, branch: str, deadline: float,
-    tasks: Sequence[str], thread: str, turn: int | None,
+    tasks: Sequence[str], thread: str, turn: int | None, own: Mapping[str, Any],
 ) -> ForkOptions:  # fmt: skip
     from lockstep.debugger import edits as editing
 
@@ -308,6 +311,7 @@ def _options(
         edits=tuple(editing.as_given(text, value, run) for text, value in (edits or {}).items()),
         policy=policies.given(live, tail, rules.here().effects), branch=branch,
         tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks), thread=thread, turn=turn, deadline=deadline,
+        own=own,
     )  # fmt: skip
 
 

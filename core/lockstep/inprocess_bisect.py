@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lockstep import inprocess_native as natives
@@ -29,7 +29,7 @@ type Bad = Callable[[View], bool | None]
 
 def bisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
-    *, tail: Tail = "", store: Store = None, again: bool = False,
+    *, tail: Tail = "", store: Store = None, again: bool = False, **own: Any,
 ) -> Verdict:  # fmt: skip
     """Finds the recorded answer that makes a run bad: kept, the run is bad, and left out, it is not.
 
@@ -42,12 +42,15 @@ def bisect(
     live    names of tools and other calls that may run for real in probes; `tail` as in `lockstep.fork`
     store   path of the store; by default as on the command line
     again   run also probes that were run before
+    own     of a run that a framework keeps itself: what only its adapter knows, as Temporal's `data_converter=`
 
     Probes stay as branches of the run. Raises AddressError (LS205, LS206), TargetError LS402 (no callable, or a
     coroutine function under a running loop: use `abisect`) and LS406 where nobody can say whether the run is bad.
     """
     path = str(locate(store))
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
+        if found is None:
+            natives.only_native(own)
         inquiry = _begin(opened, run, target, bad, good, live, tail, again, found)
         if isinstance(inquiry, Verdict):
             return inquiry
@@ -56,7 +59,7 @@ def bisect(
             if found is not None:
                 with natives.looked_up(path, f"{inquiry.run}:{cut.at}", found.target) as place:
                     assert place is not None
-                    return natives.made(place.fork(_options(inquiry.run, cut, live, tail, branch)))
+                    return natives.made(place.fork(_options(inquiry.run, cut, live, tail, branch, own)))
             try:
                 done = fork(
                     f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
@@ -70,11 +73,13 @@ def bisect(
 
 async def abisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
-    *, tail: Tail = "", store: Store = None, again: bool = False,
+    *, tail: Tail = "", store: Store = None, again: bool = False, **own: Any,
 ) -> Verdict:  # fmt: skip
     """As `bisect`, under a running event loop: awaits what `target` returns."""
     path = str(locate(store))
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
+        if found is None:
+            natives.only_native(own)
         inquiry = _begin(opened, run, target, bad, good, live, tail, again, found)
         if isinstance(inquiry, Verdict):
             return inquiry
@@ -83,7 +88,7 @@ async def abisect(
             if found is not None:
                 with natives.looked_up(path, f"{inquiry.run}:{cut.at}", found.target) as place:
                     assert place is not None
-                    return natives.made(await place.afork(_options(inquiry.run, cut, live, tail, branch)))
+                    return natives.made(await place.afork(_options(inquiry.run, cut, live, tail, branch, own)))
             try:
                 done = await afork(
                     f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
@@ -115,9 +120,9 @@ def _begin(
     )  # fmt: skip
 
 
-def _options(run: str, cut: Cut, live: Sequence[str], tail: Tail, branch: str) -> ForkOptions:
+def _options(run: str, cut: Cut, live: Sequence[str], tail: Tail, branch: str, own: Mapping[str, Any]) -> ForkOptions:
     policy = policies.given(live, tail, rules.here().effects)
-    return natives.probe_options(forks.given(cut.edits, run), cut, policy, branch)
+    return natives.probe_options(forks.given(cut.edits, run), cut, policy, branch, own)
 
 
 def _made(done: Run) -> Made:

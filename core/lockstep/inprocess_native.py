@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,10 +36,12 @@ class Found(msgspec.Struct, frozen=True):
 
     def replay(self, options: ReplayOptions) -> Played:
         self._whole()
+        self._known(options.own)
         return self.native.replay(self.place.timeline.reader, self.target, options)
 
     async def areplay(self, options: ReplayOptions) -> Played:
         self._whole()
+        self._known(options.own)
         return await self.native.areplay(self.place.timeline.reader, self.target, options)
 
     def _whole(self) -> None:
@@ -51,10 +53,22 @@ class Found(msgspec.Struct, frozen=True):
             )
 
     def fork(self, options: ForkOptions) -> Continued:
+        self._known(options.own)
         return self.native.fork(self.store, self.place, self.target, options)
 
     async def afork(self, options: ForkOptions) -> Continued:
+        self._known(options.own)
         return await self.native.afork(self.store, self.place, self.target, options)
+
+    def _known(self, own: Mapping[str, Any]) -> None:
+        known = self.native.own
+        strange = [f"{name}=" for name in own if name not in known]
+        if strange:
+            have = ", ".join(f"{name}= ({what})" for name, what in known.items()) or "none"
+            raise TargetError(
+                Code.BAD_TARGET,
+                f"{', '.join(strange)} is nothing that a run of {self.adapter.title} knows. Its own arguments: {have}",
+            )
 
 
 @contextmanager
@@ -98,7 +112,7 @@ def fitting(adapter: Adapter, address: str, target: Any) -> Any:
     if isinstance(target, str):
         from lockstep.launch.target import load
 
-        target = load(target)
+        target = load(target, modules=True)
     if not adapter.target.accepts(target):
         raise TargetError(
             Code.BAD_TARGET,
@@ -108,9 +122,11 @@ def fitting(adapter: Adapter, address: str, target: Any) -> Any:
     return target
 
 
-def probe_options(edits: tuple[Edit, ...], cut: Cut, policy: Policy, branch: str) -> ForkOptions:
+def probe_options(
+    edits: tuple[Edit, ...], cut: Cut, policy: Policy, branch: str, own: Mapping[str, Any] = {}
+) -> ForkOptions:
     """How a probe of bisect forks at its cut."""
-    return ForkOptions(edits=edits, policy=policy, branch=branch, within=cut.within)
+    return ForkOptions(edits=edits, policy=policy, branch=branch, within=cut.within, own=own)
 
 
 def made(done: Continued) -> Made:
@@ -133,7 +149,8 @@ _identities: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
 
 
 def options(
-    store: str, depth: str, turn: int | None, until: int | None, speed: float, deadline: float
+    store: str, depth: str, turn: int | None, until: int | None, speed: float, deadline: float,
+    own: Mapping[str, Any] = {},
 ) -> ReplayOptions:  # fmt: skip
     """The options of a replay. Raises TargetError LS402 for a depth or turn that there is not."""
     known: Depth | None = next((each for each in DEPTHS if each == depth), None)
@@ -141,12 +158,13 @@ def options(
         raise TargetError(Code.BAD_TARGET, f"depth is one of {', '.join(DEPTHS)}, not {depth!r}")
     if turn is not None and turn < 1:
         raise TargetError(Code.BAD_TARGET, f"turns are counted from 1: there is no turn {turn}")
-    return ReplayOptions(store=store, depth=known, turn=turn, until=until, speed=speed, deadline=deadline)
+    return ReplayOptions(store=store, depth=known, turn=turn, until=until, speed=speed, deadline=deadline, own=own)
 
 
-def only_native(**given: Any) -> None:
-    """Raises TargetError LS402 where something was asked of a session's run that only a framework's has."""
-    names = [f"{name}=" for name, value in given.items() if value]
+def only_native(own: Mapping[str, Any] = {}, /, **given: Any) -> None:
+    """Raises TargetError LS402 where something was asked of a session's run that only a framework's has. `own`: what
+    is not known by name, whatever it is."""
+    names = [*(f"{name}=" for name in own), *(f"{name}=" for name, value in given.items() if value)]
     if names:
         raise TargetError(
             Code.BAD_TARGET, f"{', '.join(names)} is for a run that a framework keeps itself, and this is none"

@@ -15,6 +15,9 @@ _WORKERS = "temporalio.worker"
 _DEFINITION = "__temporal_workflow_definition"  # where the SDK keeps it on a workflow's class
 
 
+_OWN = {"data_converter": "a temporalio DataConverter, in place of the setup's: it has the codec that payloads need"}
+
+
 def _state(given: Any) -> Value:
     from lockstep.session import snapshot
 
@@ -86,5 +89,5 @@ adapter = Adapter(
         inputs="recorded, per turn", accepts=_is_setup, program=_program,
     ),
     subject="lockstep_temporal.subject:subject",
-    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork),
+    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, own=_OWN),
 )  # fmt: skip

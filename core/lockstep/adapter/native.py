@@ -35,6 +35,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     until     the step after which the replay stops; None: the run's end
     speed     pace of streams: 0 at once, 1 as recorded
     deadline  seconds without any progress after which strands that wait for each other count as diverged
+    own       keyword arguments that only this adapter has (`Native.own`)
     """
 
     store: str
@@ -43,6 +44,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None = None
     speed: float = 0.0
     deadline: float = 30.0
+    own: Mapping[str, Any] = {}
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +72,7 @@ class ForkOptions(msgspec.Struct, frozen=True, kw_only=True):
     within    what was answered and written on the way to the step is kept up to this position: for probes of bisect
     turn      the last recorded turn that is run, by its number from 1; None: to the end of what was recorded
     deadline  as for a replay
+    own       keyword arguments that only this adapter has (`Native.own`)
     """
 
     edits: tuple[Edit, ...] = ()
@@ -80,6 +83,7 @@ class ForkOptions(msgspec.Struct, frozen=True, kw_only=True):
     within: int | None = None
     turn: int | None = None
     deadline: float = 30.0
+    own: Mapping[str, Any] = {}
 
 
 class Continued(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +120,7 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     fork     `fork(store, place, target, options)`: at a step or effect. Returns also when a call was refused; raises
              AddressError, EditError and TargetError where it cannot begin
     areplay, afork  the same under a running loop
+    own      keyword arguments of `lockstep.replay`, `fork` and `bisect` that only this adapter has: name -> what it is
     alike    whether two states, as inert data by channel, say the same where they are not equal: what the framework
              draws anew each time does not count. None: only equal ones do
     """
@@ -125,3 +130,4 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     fork: Callable[[Store, Place, Any, ForkOptions], Continued]
     afork: Callable[[Store, Place, Any, ForkOptions], Awaitable[Continued]]
     alike: Callable[[Value, Value], bool] | None = None
+    own: Mapping[str, str] = {}
