@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from lockstep.cli import failures, terminal
-from lockstep.debugger import branches, calls, listing, live, render_forks, render_log, render_native
+from lockstep.debugger import branches, calls, listing, live, render_commanded, render_forks, render_log, render_native
 from lockstep.debugger.lines import Line, safe
 from lockstep.log import address as addresses
 from lockstep.log.store import open_store
@@ -77,7 +77,8 @@ def show(address: str, *, store: str | None, as_json: bool, debug: bool) -> None
             return
         effect = place.effect or listing.closing_effect(place.step)
         conversation = calls.read(place.timeline, effect).conversation if effect is not None else None
-        for line in render_log.shown(found, conversation, terminal.width(sys.stdout)):
+        wide = terminal.width(sys.stdout)
+        for line in render_log.shown(found, conversation, wide) + render_commanded.tried(found.attempts or (), wide):
             _write(line)
 
 

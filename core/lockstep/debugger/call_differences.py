@@ -14,6 +14,7 @@ from lockstep.debugger.pairing import Pairs
 from lockstep.debugger.sameness import Where
 from lockstep.debugger.sides import Call, Side
 from lockstep.debugger.structure import ABSENT, Change, Found, around, differing, shown
+from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import STEP
 
@@ -207,11 +208,7 @@ def _reason(draft: _Draft) -> str:
     if draft.moved:
         reasons.append("comes in another strand" if draft.a.lane != draft.b.lane else "comes at another place")
     if draft.asked:
-        reasons.append(
-            f"carries on what differs at {draft.follows}"
-            if draft.follows
-            else _ASKED.get(draft.a.kind, "asks something else")
-        )
+        reasons.append(f"carries on what differs at {draft.follows}" if draft.follows else _asked(draft))
     if draft.got:
         failed = (draft.a.status == Status.ERROR) != (draft.b.status == Status.ERROR)
         only = "first" if draft.a.status == Status.ERROR else "second"
@@ -219,7 +216,11 @@ def _reason(draft: _Draft) -> str:
     return ", ".join(reasons)
 
 
-_ASKED = {STEP: "has another state"}
+def _asked(draft: _Draft) -> str:
+    if draft.a.kind != STEP:
+        return "asks something else"
+    commands = any(found.change.path.partition("[")[0] == checkpoints.COMMANDS for found in draft.found)
+    return "asks for something else then" if commands else "has another state"
 
 
 def _alone(ledger: Ledger, call: Call, side: Side, kind: DiffKind) -> None:
@@ -250,7 +251,7 @@ def _summary(call: Call, asked: Value) -> Value:
         said = messages.read(asked).messages
         if said:
             return said[-1].text or said[-1].role
-    for field in ("arguments", "state", "body", "url"):
+    for field in ("arguments", "state", checkpoints.COMMANDS, "body", "url"):
         if field in found:
             return found[field]
     return found

@@ -21,7 +21,6 @@ from lockstep.taps.http.answer import Answer, answer
 
 MODEL = "model"
 PROCESS = "process"
-# Kinds whose exchange is an HTTP request and its answer.
 _EXCHANGES = ("model", "http")
 
 
@@ -49,12 +48,18 @@ class Call(msgspec.Struct, frozen=True):
     conversation: messages.Conversation | None
 
 
+def is_exchange(kind: str, request: Value) -> bool:
+    """Whether what was asked is an HTTP request, so that its answer is one too. A framework's own call of a model is
+    asked and answered with objects."""
+    return kind in _EXCHANGES and isinstance(request, dict) and "url" in request
+
+
 def name(timeline: Timeline, effect: Effect) -> str:
     """What the effect is called: a model by its name, anything else as recorded."""
     if effect.kind != MODEL:
         return effect.name
     request = timeline.request(effect)
-    return effect.name if langchain.is_request(request) else messages.read(request).model or effect.name
+    return (messages.read(request).model or effect.name) if is_exchange(effect.kind, request) else effect.name
 
 
 def effect_class(timeline: Timeline, effect: Effect) -> str:
@@ -76,7 +81,7 @@ def read(timeline: Timeline, effect: Effect) -> Call:
             "langchain", effect.name, langchain.messages(request), said, streamed=bool(parts)
         )
         shown: Any = outcomes.shown([], outcome, status)
-    elif effect.kind in _EXCHANGES:
+    elif is_exchange(effect.kind, request):
         got = answer(timeline.parts(effect))
         if effect.kind == MODEL:
             conversation = messages.read(request, _plain(got))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from lockstep.debugger import calls, outcomes
 from lockstep.debugger.channels import ERROR, INTERRUPT, RESUME, SENDS, START, is_users
@@ -24,7 +25,7 @@ LEFT = "left"
 class TurnRow(msgspec.Struct, frozen=True):
     """One turn in a list. `status`: ok, error, closed or cancelled; left, where the branch left another one in the
     middle of it; "" while it is open, or was cut off. Times in ns. `steps`: numbers of its first and last, empty where
-    it made none."""
+    it made none. Of a workflow's execution also its id, what it was given, why it began, and what it returned."""
 
     number: int
     name: str
@@ -33,6 +34,10 @@ class TurnRow(msgspec.Struct, frozen=True):
     duration: int | None
     steps: tuple[int, ...]
     error: str = ""
+    execution: str | UnsetType = UNSET
+    cause: str | UnsetType = UNSET
+    arguments: Any = UNSET
+    result: Any = UNSET
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -89,10 +94,19 @@ def _turn(timeline: Timeline, turn: native.Turn) -> TurnRow:
     error = ""
     if end is not None and end.what == Status.ERROR:
         error = calls.exception(timeline.reader.body(timeline.stream.id, turn.end_seq))
-    return TurnRow(
+    row = TurnRow(
         number=turn.number, name=turn.name, status=str(end.what) if end is not None else LEFT * turn.left,
         began=turn.begin.at, duration=end.at - turn.begin.at if end is not None else None,
         steps=(turn.first, turn.last) if turn.first >= 0 else (), error=error,
+    )  # fmt: skip
+    request = timeline.reader.field(timeline.stream.id, turn.seq, "request")
+    if not isinstance(request, dict) or "run_id" not in request:
+        return row
+    returned = end is not None and end.what == Status.OK
+    return msgspec.structs.replace(
+        row, execution=str(request["run_id"]), cause=str(request.get("cause") or ""),
+        arguments=outcomes.to_json(request.get("arguments")),
+        result=outcomes.to_json(timeline.reader.body(timeline.stream.id, turn.end_seq)) if returned else UNSET,
     )  # fmt: skip
 
 

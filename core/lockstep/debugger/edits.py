@@ -34,7 +34,6 @@ type Change = tuple[str, Value]
 _STEP = r"(?P<step>\d{1,9})(?:\.(?P<effect>\d{1,9}))?(?P<child>(?:/\d{1,9})*)"
 _SHORT = re.compile(rf":?{_STEP}(?=[:=]|$)", re.ASCII)
 _LONG = re.compile(rf"(?P<run>[^:]+):{_STEP}(?=[:=]|$)", re.ASCII)
-_EXCHANGES = ("model", "http")
 _OF_MESSAGE = frozenset({"content", "tool_calls", "generations"})
 _WHOLE = (Status.OK, Status.ERROR)  # else the program did not take all of it
 
@@ -175,8 +174,9 @@ def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tupl
     end = timeline.outcome(effect)
     if effect.kind == calls.PROCESS:
         raise EditError(Code.UNEDITABLE, "what a process delivers cannot be edited yet, only its recording be served")
-    said = effect.kind == calls.MODEL and langchain.is_request(timeline.request(effect))
-    if effect.kind in _EXCHANGES and not said:
+    request = timeline.request(effect)
+    said = effect.kind == calls.MODEL and langchain.is_request(request)
+    if calls.is_exchange(effect.kind, request):
         return _exchange(timeline, effect, parts, end, read)
     asides = [part for part in parts if is_aside(part)]
     pieces = [] if said else [part for part in parts if not is_aside(part)]
@@ -204,7 +204,11 @@ def _is_message(value: Any) -> None:
 def taken(timeline: Timeline, effect: Effect) -> Value:
     """What an effect answered, as an edit of another run's takes it: also what `show` does not print."""
     outcome: Value = calls.read(timeline, effect).outcome
-    if effect.kind not in _EXCHANGES or not isinstance(outcome, dict) or "headers" not in outcome:
+    if (
+        not isinstance(outcome, dict)
+        or "headers" not in outcome
+        or not calls.is_exchange(effect.kind, timeline.request(effect))
+    ):
         return outcome
     headers: list[Value] = [[name, value] for name, value in answer(timeline.parts(effect)).headers]
     return {**outcome, "headers": headers}
@@ -264,8 +268,8 @@ def _exchanges(timeline: Timeline) -> Iterator[tuple[Value, Value]]:
     """The HTTP exchanges of a run: request, and first piece of the answer."""
     for step in timeline.walk():
         for effect in step.effects:
-            if effect.kind in _EXCHANGES and effect.parts and not langchain.is_request(timeline.request(effect)):
-                yield timeline.request(effect), timeline.reader.body(effect.stream, effect.parts[0])
+            if effect.parts and calls.is_exchange(effect.kind, request := timeline.request(effect)):
+                yield request, timeline.reader.body(effect.stream, effect.parts[0])
 
 
 def _lists(value: Any) -> Any:

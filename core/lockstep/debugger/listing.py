@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from lockstep.debugger import branches, calls, checkpointed, ending, live, looked
+from lockstep.debugger import branches, calls, checkpointed, commanded, ending, live, looked
 from lockstep.debugger.branches import DAMAGED, Fork
 from lockstep.debugger.calls import Call
 from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
+from lockstep.debugger.commanded import Attempt
 from lockstep.debugger.looked import ReadRow
 from lockstep.errors import StoreError
 from lockstep.log import address as addresses
@@ -98,6 +100,7 @@ class Shown(msgspec.Struct, frozen=True):
     effects: tuple[EffectRow, ...]
     reads: tuple[ReadRow, ...] = ()
     answered: str = ""
+    attempts: tuple[Attempt, ...] | UnsetType = UNSET
 
 
 class Checkpoint(Shown, frozen=True, kw_only=True):
@@ -111,6 +114,15 @@ class Checkpoint(Shown, frozen=True, kw_only=True):
     changes: tuple[ChangeRow, ...]
     tasks: tuple[Task, ...]
     turn: int
+
+
+class Commanded(Checkpoint, frozen=True, kw_only=True):
+    """The same of a workflow's step. `jobs`: what came; `commands`: what the code asked for then; `clock`: its own, in
+    UTC. Where one answer came, `request`, `outcome` and what is said of a call are that one's."""
+
+    jobs: tuple[str, ...]
+    commands: tuple[str, ...]
+    clock: str
 
 
 def runs(store: Store) -> list[Run]:
@@ -199,10 +211,13 @@ def show(place: Place) -> Shown:
             for child in effect.children
         )  # fmt: skip
         shown = _shown(str(address), calls.read(timeline, effect), nested)
-        return msgspec.structs.replace(shown, answered=answered(timeline, effect))
+        tried = tuple(commanded.attempts(timeline, effect, str(address)))
+        return msgspec.structs.replace(shown, answered=answered(timeline, effect), attempts=tried or UNSET)
     rows = tuple(effect_row(f"{address}", timeline, one) for one in step.effects)
     if checkpointed.is_checkpoint(timeline, step):
-        return _checkpoint(str(address), timeline, step, rows)
+        found = _checkpoint(str(address), timeline, step, rows)
+        told = commanded.read(timeline, step)
+        return found if told is None else _commanded(found, timeline, step, told)
     reads = looked.of_step(str(address.path), timeline, step)
     closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)
     if closing is not None:
@@ -229,6 +244,23 @@ def _checkpoint(address: str, timeline: Timeline, step: Step, rows: tuple[Effect
         address=address, kind=step.kind, name=step.name, lane=step.lane, effect_class=None, site="", status=None,
         began=step.at, duration=None, request=state.given, outcome=state.channels, error="", effects=rows,
         parent=state.parent, source=state.source, changes=state.changes, tasks=state.tasks, turn=state.turn,
+    )  # fmt: skip
+
+
+def _commanded(found: Checkpoint, timeline: Timeline, step: Step, told: commanded.Commanded) -> Commanded:
+    call: Shown = msgspec.structs.replace(found, outcome=None)
+    if len(step.effects) == 1:
+        effect = step.effects[0]
+        address = f"{found.address}.{effect.number}"
+        call = _shown(address, calls.read(timeline, effect), ())
+        tried = tuple(commanded.attempts(timeline, effect, address))
+        call = msgspec.structs.replace(call, answered=answered(timeline, effect), attempts=tried or UNSET)
+    return Commanded(
+        address=found.address, kind=found.kind, name=found.name, lane=found.lane, effect_class=call.effect_class,
+        site=call.site, status=call.status, began=call.began, duration=call.duration, request=call.request,
+        outcome=call.outcome, error=call.error, effects=found.effects, answered=call.answered, attempts=call.attempts,
+        parent=found.parent, source=found.source, changes=found.changes, tasks=found.tasks, turn=found.turn,
+        jobs=told.jobs, commands=told.commands, clock=began(told.clock) if told.clock else "",
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from lockstep.debugger.render_forks import STATES
 from lockstep.log import address as addresses
 from lockstep.log.address import MAIN
 from lockstep.log.model import RunState, Status
+from lockstep.log.native import ATTEMPT, GIVEN, TIMER
 from lockstep.log.timeline import END, INPUT, Effect, Step, Timeline
 from lockstep.session import snapshot
 from lockstep.session.report import Coverage
@@ -150,13 +151,16 @@ def effect_row(call: Call, answered: str) -> list[Piece]:
     if answered == branches.REFUSED:
         mark, duration = (f"● {call.kind}", "bad"), branches.REFUSED
     how = answered if answered in ("edited", "reused", "served") else ""
-    shown_class = ", ".join(part for part in (_class(call.kind, call.effect_class), how) if part)
+    shown_class = ", ".join(part for part in (classed(call.kind, call.effect_class), how) if part)
     return [mark, _summary(call), (shown_class, "dim"), tokens, duration]
 
 
-def _class(kind: str, effect_class: str) -> str:
+_TOLD = frozenset({"human", TIMER, *GIVEN})
+
+
+def classed(kind: str, effect_class: str) -> str:
     """The class of a call, where its kind does not say it."""
-    return "" if (kind, effect_class) in (("model", "inference"), ("human", "read")) else effect_class
+    return "" if (kind, effect_class) == ("model", "inference") or kind in _TOLD else effect_class
 
 
 def _summary(call: Call) -> Piece:
@@ -197,6 +201,10 @@ def _tokens(conversation: Conversation | None) -> str:
 def arguments(request: Any) -> str:
     """A tool's arguments as they stand in a call."""
     given = _bare(request)
+    if isinstance(given, dict) and isinstance(given.get("arguments"), list):
+        given = given["arguments"]  # what else was asked, as a deadline, says less
+    if isinstance(given, list):
+        return ", ".join(map(_compact, given))
     if isinstance(given, dict):
         return ", ".join(f"{key}={_compact(value)}" for key, value in given.items())
     return "" if given is None else _compact(given)
@@ -278,37 +286,27 @@ _ANSWERED = {
 
 def shown(found: listing.Shown, conversation: Conversation | None, width: int) -> list[Line]:
     """The lines of `show`. `width`: columns there are for one line; 0 where nothing is cut."""
-    facts = [
-        f"lane {safe(found.lane)}" if found.lane else "",
-        safe(found.site),
-        _class(found.kind, found.effect_class or ""),
-        words.duration(found.duration / 1e9) if found.duration is not None else "",
-        str(found.status.value) if found.status not in (None, Status.OK) else "",
-    ]
     lines: list[Line] = [[
         (safe(found.address), "address"), "  ", (f"{found.kind} {safe(found.name)}".rstrip(), "strong"), "  ",
-        "  ".join(fact for fact in facts if fact),
+        "  ".join(fact for fact in facts(found) if fact),
     ]]  # fmt: skip
     if conversation is not None:
         for message in conversation.messages:
             lines += _message(message, width)
         if conversation.answer is not None:
             said = conversation.answer
-            lines += _block("answer", _words(said.message), width, "good")
+            lines += block("answer", _words(said.message), width, "good")
             extra = "  ".join(part for part in (_tokens(conversation), said.finish) if part)
             if extra:
                 lines.append([f"{'':11}", (safe(extra), "dim")])
         if conversation.note:
             lines.append([("note       ", "dim"), safe(conversation.note)])
+        lines += _how(found, width)
     else:
-        lines += _value("request", _bare(found.request), width)
-        lines += _value("answer", _without_error(found.outcome), width)
-    if found.answered:
-        lines.append([("answered   ", "dim"), _ANSWERED.get(found.answered, safe(found.answered))])
-    if found.error:
-        lines += _block("error", found.error, width, "bad")
+        lines += answer(found, width)
     # One effect that is the step itself has been shown.
-    for row in found.effects if len(found.effects) > 1 or found.kind in (INPUT, END) or "/" in found.address else ():
+    rows = [row for row in found.effects if row.kind != ATTEMPT]
+    for row in rows if len(rows) > 1 or found.kind in (INPUT, END) or "/" in found.address else ():
         lines.append([
             ("effect     ", "dim"), (safe(row.address), "address"),
             f"  {row.kind} {safe(row.name)}  {row.effect_class}  lane {safe(row.lane)}  {row.answered}".rstrip(),
@@ -323,8 +321,35 @@ def shown(found: listing.Shown, conversation: Conversation | None, width: int) -
     return lines
 
 
+def facts(found: listing.Shown) -> list[str]:
+    """What stands beside a call's name: lane, place, class, duration, and how it ended where that is not well."""
+    return [
+        f"lane {safe(found.lane)}" if found.lane else "",
+        safe(found.site),
+        classed(found.kind, found.effect_class or ""),
+        words.duration(found.duration / 1e9) if found.duration is not None else "",
+        str(found.status.value) if found.status not in (None, Status.OK) else "",
+    ]
+
+
+def answer(found: listing.Shown, width: int) -> list[Line]:
+    """What was asked and answered, as values."""
+    lines = _value("request", _bare(found.request), width) + _value("answer", _without_error(found.outcome), width)
+    return lines + _how(found, width)
+
+
+def _how(found: listing.Shown, width: int) -> list[Line]:
+    """How it got its answer, and the error that this was."""
+    lines: list[Line] = []
+    if found.answered:
+        lines.append([("answered   ", "dim"), _ANSWERED.get(found.answered, safe(found.answered))])
+    if found.error:
+        lines += block("error", found.error, width, "bad")
+    return lines
+
+
 def _message(message: Message, width: int) -> list[Line]:
-    return _block(message.role or "message", _words(message), width)
+    return block(message.role or "message", _words(message), width)
 
 
 def _words(message: Message) -> str:
@@ -336,7 +361,8 @@ def _arguments(call: ToolCall) -> str:
     return call.arguments
 
 
-def _block(label: str, text: str, width: int, style: str = "") -> list[Line]:
+def block(label: str, text: str, width: int, style: str = "") -> list[Line]:
+    """A text of several lines beside its label."""
     room = max(20, width - 11) if width else 0
     lines: list[Line] = []
     for index, line in enumerate(text.splitlines() or [""]):
@@ -350,6 +376,8 @@ def _block(label: str, text: str, width: int, style: str = "") -> list[Line]:
 def _value(label: str, value: Any, width: int) -> list[Line]:
     if value is None:
         return []
+    if value == {} and label == "request":
+        return []
     if isinstance(value, dict) and value:
         flat = [(safe(str(key)), part if isinstance(part, str) else _compact(part)) for key, part in value.items()]
         longest = min(16, max(len(key) for key, _ in flat))
@@ -357,8 +385,8 @@ def _value(label: str, value: Any, width: int) -> list[Line]:
         for key, part in flat:
             first, *others = part.rstrip("\n").split("\n")
             rows += [f"{key:<{longest}}  {first}", *(" " * (longest + 2) + other for other in others)]
-        return _block(label, "\n".join(rows), width)
-    return _block(label, value if isinstance(value, str) else _compact(value), width)
+        return block(label, "\n".join(rows), width)
+    return block(label, value if isinstance(value, str) else _compact(value), width)
 
 
 def _without_error(outcome: Any) -> Any:

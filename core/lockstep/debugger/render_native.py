@@ -6,12 +6,25 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from lockstep.debugger import branches, calls, checkpointed, inert, listing, render_checkpoint, render_log, words
+from msgspec import UNSET
+
+from lockstep.debugger import (
+    branches,
+    calls,
+    checkpointed,
+    commanded,
+    inert,
+    listing,
+    render_checkpoint,
+    render_commanded,
+    render_log,
+    words,
+)
 from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
 from lockstep.debugger.dialects import langchain
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.listing import Checkpoint
-from lockstep.log import native
+from lockstep.log import checkpoints, native
 from lockstep.log.model import Status
 from lockstep.log.timeline import CHECKPOINT, END, STEP, Effect, Step, Timeline
 
@@ -28,11 +41,16 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
     marks = iter(render_log.concurrent([effect for step in steps for effect in step.effects]))
     within: native.Turn | None = None
     last = steps[-1] if steps else None
+    workflow = timeline.is_native and checkpoints.are_commanded(timeline.reader)
     for step in steps:
         turn = checkpointed.turn_of(timeline, step)
         if within is not None and turn is not within:
             rows.append(_turn_row(timeline, within, turns[within.number]))
         within = turn
+        told = commanded.read(timeline, step)
+        if told is not None or (step.kind == END and workflow):
+            rows += render_commanded.rows(timeline, step, told, marks)
+            continue
         parallel = len({effect.lane for effect in step.effects}) > 1
         for effect in step.effects:
             rows.append(_call_row(timeline, effect, next(marks), parallel=parallel))
@@ -53,6 +71,8 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
 def _turn_row(timeline: Timeline, turn: native.Turn, row: TurnRow) -> list[Piece]:
     given = checkpointed.asked(timeline, turn)
     what = f"{safe(row.name)}   {safe(inert.line(given, _WIDE))}" if given is not None else safe(row.name)
+    if row.execution is not UNSET:
+        what = render_commanded.turn(row)
     ended: Piece = _ENDED.get(row.status, ("" if row.status == Status.OK.value else row.status, "warn"))
     # A refusal says in further lines what to do, which `show` has.
     failed = safe(row.error.partition("\n")[0])
@@ -104,6 +124,8 @@ def _questions(value: Any) -> list[Any]:
 
 def shown(found: Checkpoint, width: int) -> list[Line]:
     """The lines of `show` for a step. `width`: columns there are for one line; 0 where nothing is cut."""
+    if isinstance(found, listing.Commanded):
+        return render_commanded.shown(found, width)
     path = found.address.rpartition(":")[0]
     facts = [
         f"lane {safe(found.lane)}" if found.lane not in ("", "main") else "",

@@ -37,6 +37,8 @@ def _input(side: Side) -> Value:
     if isinstance(command, list) and command:
         return {"command": command}
     argv = side.start(0).get("argv")
+    if turns := side.turns():
+        return {"turns": turns}
     # In process the arguments are those of whatever program the block ran in.
     return {"command": argv} if isinstance(argv, list) and "command" in side.meta else {}
 

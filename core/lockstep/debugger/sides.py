@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -110,17 +111,23 @@ class Side:
     def body(self, stream: int, seq: int) -> Any:
         return self.reader.body(self.streams[stream].info.id, seq)
 
-    def _state(self, call: Call) -> Value:
-        """The state at a checkpoint of a native run: those channels that its user declared."""
+    def _state(self, call: Call) -> dict[str, Value]:
+        """The state at a checkpoint of a native run: those channels that its user declared. Of a workflow's step, what
+        its code asked for then."""
+        commands = self.reader.field(self.reader.main, call.seq, checkpoints.COMMANDS)
+        if isinstance(commands, list):
+            return {"commands": commands}
         if self._states is None:
             self._states = checkpoints.States(self.reader)
-        return {name: value for name, value in self._states.at(call.seq + 1).items() if channels.is_users(name)}
+        at = self._states.at(call.pos)
+        return {"state": {name: value for name, value in at.items() if channels.is_users(name)}}
 
     def asked(self, call: Call) -> tuple[Value, str]:
         """What was asked, and where in the program."""
         body = self.body(call.stream, call.seq)
         if call.kind == STEP:
-            return {"state": self._state(call) if self.streams[call.stream].timeline.is_native else body}, ""
+            native = self.streams[call.stream].timeline.is_native
+            return self._state(call) if native else {"state": body}, ""
         if not isinstance(body, dict):
             return None, ""
         return body.get("request"), str(body.get("site") or "")
@@ -155,11 +162,13 @@ class Side:
         return body if isinstance(body, dict) else {}
 
     def _rest(self, stream: Stream) -> dict[str, Value]:
-        """How the last turn of a native run ended."""
+        """How the last turn of a native run ended. What it returned is its last state, but of a workflow."""
         turns = stream.timeline.turns
         end = turns[-1].end if turns else None
-        failed = end is not None and end.what == Status.ERROR
-        return {"error": self.reader.body(stream.info.id, turns[-1].end_seq)} if failed else {}
+        if end is None or not (end.what == Status.ERROR or self.is_workflow):
+            return {}
+        value = self.reader.body(stream.info.id, turns[-1].end_seq)
+        return {"error" if end.what == Status.ERROR else "result": value}
 
     def start(self, stream: int) -> dict[str, Any]:
         seq = self.streams[stream].start
@@ -200,6 +209,18 @@ class Side:
     def is_native(self) -> bool:
         """Whether a framework keeps the run."""
         return self.place.timeline.is_native
+
+    @cached_property
+    def is_workflow(self) -> bool:
+        """Whether its steps say what was commanded, and no state."""
+        return self.is_native and checkpoints.are_commanded(self.reader)
+
+    def turns(self) -> list[Value]:
+        """Of a workflow, what each of its executions was given."""
+        stream = self.streams[0]
+        bodies = [(turn.name, self.reader.field(stream.info.id, turn.seq, "request")) for turn in stream.timeline.turns]
+        asked = [(name, body) for name, body in bodies if self.is_workflow and isinstance(body, dict)]
+        return [{"name": name, "arguments": body.get("arguments"), "cause": body.get("cause")} for name, body in asked]
 
     @property
     def numbered(self) -> int:

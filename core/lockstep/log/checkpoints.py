@@ -11,6 +11,13 @@ and a change is one of
     {"value": value}                                 the channel's value
     {"keep": n, "items": [item, …]}                  a list: the first n items of the parent's value, then these
 
+Of a workflow, whose state is nothing but what it was answered, a record says instead
+
+    "channels": {}, "whole": true
+    "jobs": [text, …]               what came, in a few words each
+    "commands": [text, …]           what the code asked for then
+    "clock": n                      its own clock, in ns since the epoch; left out where that is not known
+
 The parent is the STEP at position `of`; of one without a parent (0) the record is whole. A whole record now and then
 bounds how far a reader walks: what it repeats is mostly shared with what the stream has already. Values are plain data
 (`{"$": …}` says what was something else), so nothing here needs the framework or its adapter.
@@ -34,6 +41,7 @@ from lockstep.log.store import RunReader
 
 CHANNELS, GONE, WHOLE = "channels", "gone", "whole"
 VALUE, KEEP, ITEMS = "value", "keep", "items"
+JOBS, COMMANDS, CLOCK = "jobs", "commands", "clock"
 
 type State = dict[str, Value]
 
@@ -92,6 +100,14 @@ def kept(before: Sequence[Value], after: Sequence[Value]) -> int:
 def is_whole(body: Value) -> bool:
     """Whether a record says all of its state by itself."""
     return isinstance(body, dict) and body.get(WHOLE) is True
+
+
+def are_commanded(reader: RunReader) -> bool:
+    """Whether a native run is a workflow's, whose records say what was commanded, and no state: by its first one."""
+    for seq, event in reader.heads(reader.main):
+        if event.kind is Kind.STEP:
+            return isinstance(reader.field(reader.main, seq, COMMANDS), list)
+    return False
 
 
 def apply(state: State, body: Value) -> None:

@@ -19,6 +19,12 @@ from lockstep.log.steps import TURN
 END = "end"
 CHECKPOINT = "checkpoint"
 
+# Of workflows: kinds of what came without being asked for, whose value is what it brought; waiting for a moment, which
+# reaches nobody; and what an effect's children are that was tried more than once.
+GIVEN = frozenset({"signal", "update", "cancel"})
+TIMER = "timer"
+ATTEMPT = "attempt"
+
 LOOP = "loop"  # the source of a checkpoint that tasks have made; others are kinds of their own: input, update, fork
 
 

@@ -135,6 +135,8 @@ _ANSWERED_ONCE = frozenset({"human"})
 _UNDECLARED = Declared("unknown", "nobody declared it")
 _PROCESS = Declared("unknown", "a process may do anything")
 _HUMAN = Declared("read", "it only asks a person")
+_TIMER = Declared("read", "it only waits")
+_GIVEN = Declared("read", "it only came in")
 _MODEL = Declared("inference", "it is a call to a model")
 _HOSTED = Declared("unknown", "it has the provider run tools, or a job in the background")
 _POST = Declared("unknown", "a POST may change something")
@@ -189,4 +191,6 @@ _BY_KIND: dict[str, Callable[[Value], Declared]] = {
     "model": _model,
     "human": lambda request: _HUMAN,
     "process": lambda request: _PROCESS,
+    "timer": lambda request: _TIMER,
+    **dict.fromkeys(("signal", "update", "cancel"), lambda request: _GIVEN),
 }

@@ -52,6 +52,9 @@ def brief(kind: str, name: str, request: Value) -> str:
             f"{key}={difference.cut(difference.shown(value), _ARGUMENT)}" for key, value in arguments.items()
         )
         return difference.cut(f"{kind} {name}({given})", _CALL)
+    if isinstance(arguments, list):
+        listed = ", ".join(difference.cut(difference.shown(value), _ARGUMENT) for value in arguments)
+        return difference.cut(f"{kind} {name}({listed})", _CALL)
     if "url" in asked:
         more = f" {difference.shown(asked['body'])}" if asked.get("body") else ""
         return difference.cut(f"{kind} {name}{more}", _CALL)

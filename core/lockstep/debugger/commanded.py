@@ -1,0 +1,73 @@
+"""Steps of a workflow, as their records tell them: what came, and what the code asked for then.
+
+Such a step has no state that could be shown: all that its program knows is what it was given and answered. Its record
+has `jobs` and `commands` in the place of channels, see `lockstep.log.checkpoints`. Read from inert data, as all of a
+native run is: neither the framework nor its adapter is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import calls, outcomes
+from lockstep.log import checkpoints
+from lockstep.log.drafts import Effect, Step
+from lockstep.log.model import Status
+from lockstep.log.native import ATTEMPT, END
+from lockstep.log.timeline import Timeline
+
+
+class Commanded(msgspec.Struct, frozen=True):
+    """What such a step says. `clock`: the program's own, in ns since the epoch; 0 where it is not told."""
+
+    jobs: tuple[str, ...]
+    commands: tuple[str, ...]
+    clock: int = 0
+
+
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One of the times that a call was tried. `status`: "" while it is under way, or where its worker was lost.
+    `heartbeats`: how many it sent, and the last one's details. `duration` in ns."""
+
+    address: str
+    name: str
+    status: str
+    duration: int | None
+    error: str = ""
+    heartbeats: int = 0
+    details: Any = None
+
+
+def read(timeline: Timeline, step: Step) -> Commanded | None:
+    """What a step says; None where it is of another sort."""
+    if not timeline.is_native or step.kind == END or step.seq < 0:
+        return None
+    reader = timeline.reader
+    commands = reader.field(step.stream, step.seq, checkpoints.COMMANDS)
+    if not isinstance(commands, list):
+        return None
+    jobs = reader.field(step.stream, step.seq, checkpoints.JOBS)
+    clock = reader.field(step.stream, step.seq, checkpoints.CLOCK)
+    return Commanded(
+        tuple(map(str, jobs)) if isinstance(jobs, list) else (), tuple(map(str, commands)),
+        clock if isinstance(clock, int) else 0,
+    )  # fmt: skip
+
+
+def attempts(timeline: Timeline, effect: Effect, address: str) -> Iterator[Attempt]:
+    """The attempts of an effect with that address, in order."""
+    for child in effect.children:
+        if child.kind != ATTEMPT:
+            continue
+        failed = child.status is Status.ERROR
+        beats = len(child.parts)
+        yield Attempt(
+            address=f"{address}/{child.number}", name=child.name,
+            status=str(child.status.value) if child.status is not None else "", duration=child.duration,
+            error=calls.exception(timeline.outcome(child)) if failed else "",
+            heartbeats=beats,
+            details=outcomes.to_json(timeline.reader.body(child.stream, child.parts[-1])) if beats else None,
+        )  # fmt: skip
