@@ -59,6 +59,7 @@ def recording(done: Recorded, wanted: str = "") -> list[Line]:
         if lanes:
             named = ", ".join(safe(lane) for lane in lanes[:_SHOWN]) + (", …" if len(lanes) > _SHOWN else "")
             lines.append([f"  {what}: {named}"])
+    lines += [[f"  {safe(entry.source)}: {safe(entry.detail)}"] for entry in done.coverage if entry.how == words.APART]
     missing = words.uncovered(done.coverage)
     following: list[Piece] = ["next: ", (f"lockstep log {shlex.quote(done.run)}", "address")]
     if missing:

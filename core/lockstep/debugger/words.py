@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from lockstep.session.report import Coverage
 
 NOT_COVERED = "not covered"
+APART = "in runs of its own"
 DIFFERS = "differs"
 # Kinds in the order in which they are counted out.
 _KINDS = ("model", "tool", "http", "process", "activity", "browser", "human", "step")

@@ -8,6 +8,7 @@ from typing import Any
 from lockstep.session.report import Coverage
 
 RECORDED, DERIVED, UNUSED, DIFFERS, NOT_COVERED = "recorded", "derived", "not used", "differs", "not covered"
+APART = "in runs of its own"
 
 # Sources that a lane draws from the run's seed; what it reads of any other is in the record.
 _DRAWN = ("random", "numpy", "tempfile", "os.urandom", "os.getrandom", "SystemRandom", "ssl.")
@@ -41,3 +42,5 @@ def _seen(session: Any) -> Iterator[Coverage]:
         yield Coverage(channel, RECORDED, count)
     for source, detail in sorted(session.watched.items()):
         yield Coverage(source, UNUSED, 0, detail)
+    for source, detail in sorted(session.elsewhere.items()):
+        yield Coverage(source, APART, 0, detail)

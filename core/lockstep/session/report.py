@@ -11,8 +11,9 @@ class Coverage(msgspec.Struct, frozen=True):
     """How one source of non-determinism was handled.
 
     how    `recorded` (a replay is answered from the record), `derived` (from the run's seed), `not used` (a
-           client that nobody could have recorded, loaded and left alone), `differs` (a fact of machine or
-           process that is another one in this replay, and may explain a difference), or `not covered`: live
+           client that nobody could have recorded, loaded and left alone), `in runs of its own` (what a client of
+           a framework brings, its adapter keeps there; a replay of this run stops before it), `differs` (a fact of
+           machine or process that is another one in this replay, and may explain a difference), or `not covered`: live
     count  how often
     detail not covered: what was seen, and where; differs: what it was and what it is
     """

@@ -73,6 +73,7 @@ class Session:
         self.faults: list[str] = []
         self.notes: dict[tuple[str, str], int] = {}
         self.watched: dict[str, str] = {}  # clients that could have gone live: what became of that
+        self.elsewhere: dict[str, str] = {}  # clients whose work an adapter keeps in other runs: how that is said
         self.told: dict[str, int] = {}  # names of variables and host facts that the program asked for, by source
         self.differs: dict[str, str] = {}  # replay: what is another here, and may explain a difference
         self.counts: dict[str, int] = {}

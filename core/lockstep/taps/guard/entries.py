@@ -89,6 +89,10 @@ def _look(client: Client, way: Way, bound: bool) -> Look:
             if (way.how == FAR and "://" not in what) or (way.how == OWN and not symbols.by_the_program()):
                 return
             _used.add(client.source)
+            if client.source in session.elsewhere:
+                if session.recording:
+                    return
+                what = f"({session.elsewhere[client.source]})"
         except Exception as error:
             session.fault(f"guard, {client.source}", error)
             what = ""

@@ -24,6 +24,9 @@ _dialled: weakref.WeakSet[Any] = weakref.WeakSet()
 seen: set[int] = set()
 """Inodes of the sockets that Python code connected: what else is connected at the end, nobody saw."""
 
+_apart: set[tuple[str, int]] = set()
+"""Where connections of native clients lead whose work an adapter keeps in other runs, as the kernel says it."""
+
 _WILDCARDS = ("0.0.0.0", "::", "")
 _STREAM = 1  # socket.SOCK_STREAM, everywhere; importing socket takes 6 ms, and many programs never do
 
@@ -31,6 +34,7 @@ _STREAM = 1  # socket.SOCK_STREAM, everywhere; importing socket takes 6 ms, and 
 def began() -> None:
     """A session begins: what is connected already is not its business."""
     seen.clear()
+    _apart.clear()
     seen.update(kernel.own_sockets().values())
 
 
@@ -58,6 +62,13 @@ def _keep(sockets: weakref.WeakSet[Any], sock: Any) -> None:
         sockets.add(sock)
     except TypeError:
         return  # `_socket.socket` itself takes no weak references: the kernel has to prove it
+
+
+def apart(port: int) -> None:
+    """A native client whose work is recorded apart has just connected to this port of some machine: what is connected
+    there is known, also when that client connects again."""
+    mine = set(kernel.own_sockets().values()) - seen
+    _apart.update((row.remote, port) for row in kernel.internet("tcp") if row.inode in mine and row.remote_port == port)
 
 
 def reached(sock: Any, address: Address) -> bool:
@@ -107,7 +118,10 @@ def unseen() -> list[str]:
     if not new:
         return []
     rows = [
-        row for protocol in ("tcp", "udp") for row in kernel.internet(protocol) if row.inode in new and row.remote_port
+        row
+        for protocol in ("tcp", "udp")
+        for row in kernel.internet(protocol)
+        if row.inode in new and row.remote_port and (row.remote, row.remote_port) not in _apart
     ]
     # What came in is told by who accepts it (`serving`), or before the session by nobody.
     ports = {row.local_port for row in kernel.internet("tcp") if row.state == kernel.LISTENING and row.inode in mine}
