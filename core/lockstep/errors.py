@@ -102,6 +102,7 @@ class Difference(msgspec.Struct, frozen=True):
     `expected` and `actual` are short renderings of the recorded and the present value.
     `nearest` are up to three recorded calls that look most like the present one.
     `same_until` is the last step that was identical, None if none was.
+    `beside`: what was recorded and what is there now, in rows, where one stands for the other; the first row differs.
     """
 
     code: Code
@@ -116,6 +117,7 @@ class Difference(msgspec.Struct, frozen=True):
     actual: str = ""
     nearest: tuple[str, ...] = ()
     same_until: int | None = None
+    beside: tuple[tuple[str, str], ...] = ()
 
 
 class Stop(BaseException):

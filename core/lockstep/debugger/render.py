@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lockstep.debugger import words
-from lockstep.debugger.lines import Line, Piece, cut, safe
+from lockstep.debugger.lines import Line, Piece, cells, cut, safe
 from lockstep.errors import Code, Difference
 from lockstep.log.model import RunState
 
@@ -29,6 +29,7 @@ _AT_A_CALL = (Code.REQUEST, Code.ORDER, Code.MISSING, Code.PAST_END, Code.UNSERV
 _SHOWN = 5  # entries of a list that could be long
 _PROBLEM = 200  # columns for a problem of a record
 _BRANCHES = 20
+_COLUMN = 58  # columns for one of two that stand side by side
 _WIDE = 100  # columns for a recorded or present value
 _WIDEST = 160  # for something that is named with its place
 _EXPLAIN: Piece = (f"lockstep explain {Code.NOT_COVERED}", "address")
@@ -162,12 +163,26 @@ def difference(difference: Difference) -> list[Line]:
     if difference.expected or difference.actual:
         lines.append([("    recorded   ", "dim"), _value(difference.expected)])
         lines.append([("    now        ", "dim"), _value(difference.actual)])
+    lines += _beside(difference)
     # Where one field differs, the recorded call is the nearest, and has been shown.
     for index, near in enumerate(() if difference.path else difference.nearest[:3]):
         lines.append([("    nearest    " if index == 0 else "               ", "dim"), cut(safe(near), _WIDE)])
     if difference.same_until is not None:
         same = difference.same_until
         lines.append([f"  steps 0–{same} were identical" if same else "  step 0 was identical"])
+    return lines
+
+
+def _beside(difference: Difference) -> list[Line]:
+    """What was recorded and what is there now, side by side: the row that differs, and those after it."""
+    if len(difference.beside) < (1 if difference.path else 2):
+        return []  # the one row has been shown
+    rows = [[cut(safe(text), _COLUMN) for text in row] for row in difference.beside]
+    wide = max(len("recorded"), *(cells(left) for left, _ in rows))
+    lines: list[Line] = [[("      " + "recorded".ljust(wide) + " │ now", "dim")]]
+    for index, (left, right) in enumerate(rows):
+        mark: Piece = ("    ≠ ", "bad") if index == 0 else "      "
+        lines.append([mark, left + " " * (wide - cells(left)), (" │ ", "dim"), right])
     return lines
 
 

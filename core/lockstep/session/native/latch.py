@@ -33,9 +33,14 @@ class Latch:
 
     def stop_at(self, found: Difference) -> None:
         """Latches a difference. What it says may quote what was asked: secrets in it are hidden."""
-        texts: Any = [found.reason, found.name, found.expected, found.actual, *found.nearest]
-        reason, name, expected, actual, *nearest = cast(list[str], self._secrets.hide_more(texts))
-        found = replace(found, reason=reason, name=name, expected=expected, actual=actual, nearest=tuple(nearest))
+        rows = [text for row in found.beside for text in row]
+        texts: Any = [found.reason, found.name, found.expected, found.actual, *rows, *found.nearest]
+        reason, name, expected, actual, *rest = cast(list[str], self._secrets.hide_more(texts))
+        rows, nearest = rest[: len(rows)], rest[len(rows) :]
+        found = replace(
+            found, reason=reason, name=name, expected=expected, actual=actual, nearest=tuple(nearest),
+            beside=tuple(zip(rows[::2], rows[1::2], strict=True)),
+        )  # fmt: skip
         with self._lock:
             if not self.stopped:
                 self.difference, self.when = found, untapped.monotonic_ns()
