@@ -73,6 +73,12 @@ def _attach(module: ModuleType) -> None:
         attaching.attach()
 
 
+def _abrupt() -> bool:
+    from lockstep_temporal import ending
+
+    return ending.core_started()
+
+
 adapter = Adapter(
     name="temporal",
     title="Temporal",
@@ -90,4 +96,5 @@ adapter = Adapter(
     ),
     subject="lockstep_temporal.subject:subject",
     native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, own=_OWN),
+    abrupt=_abrupt,
 )  # fmt: skip

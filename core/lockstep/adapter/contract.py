@@ -89,6 +89,8 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     subject       `module:attribute` of the `lockstep.conformance.Subject` that the conformance tests run
     native        what it does with threads that the framework keeps itself, recorded without a session. None: there
                   are none
+    abrupt        asked by the command line when it is done: whether threads of the framework run here that would abort
+                  an interpreter which is torn down, so that the process has to end without that
     """
 
     name: str
@@ -104,3 +106,4 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     modules: tuple[str, ...] = ()
     instrument: Callable[[ModuleType], None] | None = None
     native: Native | None = None
+    abrupt: Callable[[], bool] | None = None

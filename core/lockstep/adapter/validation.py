@@ -62,6 +62,8 @@ def _wrong(adapter: Adapter, name: str) -> Iterator[str]:
         yield "modules names no package of the framework"
     if adapter.instrument is not None:
         yield from _function("instrument", adapter.instrument, 1)
+    if adapter.abrupt is not None:
+        yield from _function("abrupt", adapter.abrupt, 0)
     for bound in (adapter.tested.oldest, adapter.tested.newest):
         if not versions.is_version(bound):
             yield f"tested has {bound!r}, which is no version"

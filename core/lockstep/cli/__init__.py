@@ -8,6 +8,12 @@ from importlib import import_module
 
 def main() -> None:
     """Runs the command line in `sys.argv` and ends the process with its status."""
+    from lockstep.cli import ending
+
+    ending.ended(_main)
+
+
+def _main() -> None:
     from lockstep.cli import quick
 
     arguments = quick.record(sys.argv[1:])
