@@ -1,5 +1,6 @@
 """The command line's process ends at once where a framework's threads would abort one that is torn down."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -23,7 +24,12 @@ ending.abrupt = lambda: True
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", ABRUPT + textwrap.dedent(code)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", ABRUPT + textwrap.dedent(code)],
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
 
 
