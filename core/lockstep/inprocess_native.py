@@ -138,7 +138,10 @@ def made(done: Continued) -> Made:
 
 
 def identity(target: Any) -> bytes:
-    """Tells a target from every other one, in this process: two bisects of the same object are of the same program."""
+    """Tells a target from every other one, in this process: two bisects of the same object are of the same program, and
+    so are those of lists of the same objects."""
+    if isinstance(target, list | tuple):
+        return b"".join(map(identity, target))
     try:
         return _identities.setdefault(target, os.urandom(8))
     except TypeError:

@@ -22,6 +22,7 @@ from lockstep.taps.http.answer import Answer, answer
 MODEL = "model"
 PROCESS = "process"
 _EXCHANGES = ("model", "http")
+_CAUSES = 16
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -121,6 +122,16 @@ def exception(form: Value) -> str:
     args = form.get("args")
     words = ", ".join(_argument(one) for one in args) if isinstance(args, list) else ""
     return f"{title}: {words}" if words else title
+
+
+def causes(form: Value) -> list[dict[str, Any]]:
+    """An encoded exception and what caused it, to the first cause: frameworks wrap what a call failed with."""
+    found: list[dict[str, Any]] = []
+    while isinstance(form, dict) and len(found) < _CAUSES:
+        found.append(form)
+        cause = form.get("cause")
+        form = cause.get("exception") if isinstance(cause, dict) else None
+    return found
 
 
 def _argument(value: Value) -> str:

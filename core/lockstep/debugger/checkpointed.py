@@ -103,6 +103,9 @@ def _turn(timeline: Timeline, turn: native.Turn) -> TurnRow:
     if not isinstance(request, dict) or "run_id" not in request:
         return row
     returned = end is not None and end.what == Status.OK
+    if error:
+        causes = calls.causes(timeline.reader.body(timeline.stream.id, turn.end_seq))
+        row = msgspec.structs.replace(row, error=calls.exception(causes[-1]))
     return msgspec.structs.replace(
         row, execution=str(request["run_id"]), cause=str(request.get("cause") or ""),
         arguments=outcomes.to_json(request.get("arguments")),

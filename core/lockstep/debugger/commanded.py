@@ -57,17 +57,22 @@ def read(timeline: Timeline, step: Step) -> Commanded | None:
     )  # fmt: skip
 
 
+def failure(timeline: Timeline, effect: Effect) -> list[str]:
+    """The error of an effect and what caused it, the first cause last; "" where there is none."""
+    failed = effect.status is Status.ERROR
+    return [calls.exception(form) for form in calls.causes(timeline.outcome(effect) if failed else None)] or [""]
+
+
 def attempts(timeline: Timeline, effect: Effect, address: str) -> Iterator[Attempt]:
     """The attempts of an effect with that address, in order."""
     for child in effect.children:
         if child.kind != ATTEMPT:
             continue
-        failed = child.status is Status.ERROR
         beats = len(child.parts)
         yield Attempt(
             address=f"{address}/{child.number}", name=child.name,
             status=str(child.status.value) if child.status is not None else "", duration=child.duration,
-            error=calls.exception(timeline.outcome(child)) if failed else "",
+            error=failure(timeline, child)[-1],
             heartbeats=beats,
             details=outcomes.to_json(timeline.reader.body(child.stream, child.parts[-1])) if beats else None,
         )  # fmt: skip

@@ -13,6 +13,7 @@ import msgspec
 from lockstep.debugger import checkpointed
 from lockstep.debugger import plan as plans
 from lockstep.errors import TargetError
+from lockstep.log import checkpoints, native
 from lockstep.log.address import Address
 from lockstep.log.model import Value
 from lockstep.log.native import CHECKPOINT
@@ -76,6 +77,8 @@ def _leaves(timeline: Timeline, cut: Cut) -> bool:
 def _of_checkpoints(timeline: Timeline) -> list[Cut]:
     """Those that a task has led to: what was given, or set by hand, is no answer. Before them, the last that was
     given."""
+    if checkpoints.are_commanded(timeline.reader):
+        return _of_answers(timeline)
     cuts: list[Cut] = []
     for step in timeline.steps:
         if step.kind == END:
@@ -85,6 +88,19 @@ def _of_checkpoints(timeline: Timeline) -> list[Cut]:
         elif step.kind == CHECKPOINT and step.name != INPUT:
             cuts.append(Cut(str(step.number), step.number))
         elif len(cuts) < 2:
+            cuts[:] = [Cut(str(step.number), step.number)]
+    return cuts
+
+
+def _of_answers(timeline: Timeline) -> list[Cut]:
+    """Of a workflow, each step to which an answer led: what else came is given again by each probe."""
+    cuts: list[Cut] = []
+    for step in timeline.steps:
+        answered = [effect for effect in in_order(step) if effect.kind not in native.GIVEN]
+        if answered:
+            at = str(step.number) if step.kind != END else f"{step.number}.{answered[-1].number}"
+            cuts.append(Cut(at, step.number))
+        elif step.kind != END and len(cuts) < 2:
             cuts[:] = [Cut(str(step.number), step.number)]
     return cuts
 

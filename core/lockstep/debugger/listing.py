@@ -118,11 +118,12 @@ class Checkpoint(Shown, frozen=True, kw_only=True):
 
 class Commanded(Checkpoint, frozen=True, kw_only=True):
     """The same of a workflow's step. `jobs`: what came; `commands`: what the code asked for then; `clock`: its own, in
-    UTC. Where one answer came, `request`, `outcome` and what is said of a call are that one's."""
+    UTC. Where one answer came, `request`, `outcome` and what is said of a call are that one's, and so are `causes`."""
 
     jobs: tuple[str, ...]
     commands: tuple[str, ...]
     clock: str
+    causes: tuple[str, ...] = ()
 
 
 def runs(store: Store) -> list[Run]:
@@ -249,8 +250,10 @@ def _checkpoint(address: str, timeline: Timeline, step: Step, rows: tuple[Effect
 
 def _commanded(found: Checkpoint, timeline: Timeline, step: Step, told: commanded.Commanded) -> Commanded:
     call: Shown = msgspec.structs.replace(found, outcome=None)
+    causes: tuple[str, ...] = ()
     if len(step.effects) == 1:
         effect = step.effects[0]
+        causes = tuple(commanded.failure(timeline, effect)[1:])
         address = f"{found.address}.{effect.number}"
         call = _shown(address, calls.read(timeline, effect), ())
         tried = tuple(commanded.attempts(timeline, effect, address))
@@ -261,6 +264,7 @@ def _commanded(found: Checkpoint, timeline: Timeline, step: Step, told: commande
         outcome=call.outcome, error=call.error, effects=found.effects, answered=call.answered, attempts=call.attempts,
         parent=found.parent, source=found.source, changes=found.changes, tasks=found.tasks, turn=found.turn,
         jobs=told.jobs, commands=told.commands, clock=began(told.clock) if told.clock else "",
+        causes=causes,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from lockstep.debugger import calls
 from lockstep.log.model import Value
+from lockstep.log.native import GIVEN, TIMER
 from lockstep.log.timeline import STEP, Effect, Timeline
 from lockstep.session.policy import CLASSES, Declared, EffectClass, Policy, decide, judge
 from lockstep.session.refusal import called
@@ -53,6 +54,10 @@ class Preview(msgspec.Struct, frozen=True):
     stopped: tuple[Expected, ...] = ()
 
 
+# What reaches nobody: of a workflow, what came by itself comes again, and a timer's time passes at once.
+_NO_CALLS = frozenset({STEP, TIMER, *GIVEN})
+
+
 class _Group:
     """Calls of one name while they are counted."""
 
@@ -78,7 +83,7 @@ def preview(timeline: Timeline, after: int, policy: Policy) -> Preview:
     groups: dict[tuple[str, ...], _Group] = {}
     for step in timeline.steps[after + 1 :]:
         for effect in step.effects:
-            if effect.kind == STEP:
+            if effect.kind in _NO_CALLS:
                 continue
             request = timeline.request(effect)
             found = _judged(timeline, effect, request, policy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from lockstep.debugger import branches, calls, inert, listing, render_log, words
+from lockstep.debugger import branches, calls, commanded, inert, listing, render_log, words
 from lockstep.debugger.calls import Call
 from lockstep.debugger.checkpointed import TurnRow
 from lockstep.debugger.commanded import Attempt, Commanded
@@ -52,6 +52,8 @@ def _effect(timeline: Timeline, effect: Effect) -> list[Piece]:
     tried = sum(child.kind == ATTEMPT for child in effect.children)
     if call.conversation is None and not call.error and call.status in (Status.OK, None):
         cells[1] = cut(_said(call), _WIDE)
+    if call.error:
+        cells[1] = f"{safe(call.name)}   {safe(commanded.failure(timeline, effect)[-1])}", "bad"
     if effect.kind in GIVEN:
         cells[0], cells[4] = (f"○ {safe(effect.kind)}", "dim"), ""
     if tried > 1:
@@ -64,9 +66,9 @@ def _said(call: Call) -> str:
     """A call in words, with what came of it."""
     if call.kind in GIVEN:
         return f"{safe(call.name)}({safe(listed(call.outcome))})"
-    arguments = render_log.arguments(call.request)
     has = isinstance(call.request, dict) and "arguments" in call.request
-    asked = f"{safe(call.name)}({safe(cut(arguments, _ANSWER))})" if has or arguments else safe(call.name)
+    arguments = safe(cut(render_log.arguments(call.request), _ANSWER)) if has else ""
+    asked = f"{safe(call.name)}({arguments})" if has else safe(call.name)
     return asked if call.outcome is None else f"{asked}   → {safe(inert.line(call.outcome, _ANSWER))}"
 
 
@@ -107,6 +109,7 @@ def shown(found: listing.Commanded, width: int) -> list[Line]:
         lines += _several("came", found.jobs, width)
     else:
         lines += render_log.answer(found, width)
+        lines += [line for cause in found.causes for line in render_log.block("caused by", cause, width, "bad")]
         lines += tried(found.attempts or (), width)
     lines += _several("then", found.commands, width)
     for effect in found.effects:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lockstep.log import checkpoints
 from lockstep.log.checkpoints import States
 from lockstep.log.model import Event, Kind, Value
 from lockstep.log.store import RunReader
+from lockstep.log.timeline import END, Effect, Step, Timeline
 
 type Alike = Callable[[Value, Value], bool]
 
@@ -21,6 +23,8 @@ def upto(recorded: RunReader, probe: RunReader, step: int, alike: Alike | None =
     step   the last one that the probe has from the record
     alike  whether two states say the same, where they are not equal; None: only equal ones do
     """
+    if checkpoints.are_commanded(recorded):
+        return _answered(recorded, probe, step)
     mine, theirs = _steps(recorded), _steps(probe)
     waiting: dict[str, list[Event]] = {}
     for event in theirs[_own(probe) :]:
@@ -31,6 +35,30 @@ def upto(recorded: RunReader, probe: RunReader, step: int, alike: Alike | None =
         if not own or not _same(event, own.pop(0), states, alike):
             return number - 1
     return len(mine) - 1
+
+
+def _answered(recorded: RunReader, probe: RunReader, step: int) -> int:
+    """Of a workflow, whose state is what it was answered: the same answers and the same commands to each."""
+    mine, theirs = Timeline(recorded).steps[step + 1 :], Timeline(probe).steps[step + 1 :]
+    reached = step
+    for one, other in zip(mine, theirs, strict=False):
+        if one.kind == END or _told(recorded, one) != _told(probe, other):
+            break
+        reached = one.number
+    return reached
+
+
+def _told(reader: RunReader, step: Step) -> Value:
+    key = next(iter(reader.heads(step.stream, step.seq, step.seq + 1)))[1].key if step.seq >= 0 else b""
+    # What came together is numbered as it was asked for.
+    return [step.kind, step.name, key, [_answer(reader, effect) for effect in step.effects]]
+
+
+def _answer(reader: RunReader, effect: Effect) -> Value:
+    begin, end = effect.begin, effect.end
+    if end is None:
+        return [begin.what, begin.name, begin.key]
+    return [begin.what, begin.name, begin.key, end.what, end.key or reader.body(effect.stream, effect.end_seq)]
 
 
 def _same(one: Event, other: Event, states: tuple[States, States], alike: Alike | None) -> bool:

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import calls, checkpointed, ending
+from lockstep.debugger import calls, checkpointed, ending, outcomes
 from lockstep.debugger.calls import Call
 from lockstep.errors import Divergence
 from lockstep.log import address as addresses
+from lockstep.log import checkpoints
 from lockstep.log.address import MAIN, Address
 from lockstep.log.model import Kind, RunState, Status
 from lockstep.log.store import RunReader, open_store
@@ -47,8 +48,8 @@ class View(msgspec.Struct, frozen=True):
              interrupted or growing
     exit     the command's status, -N for signal N; None where there was no command, or nobody saw its end
     error    what it raised at its end, None if nothing
-    result   what the target or the recorded function returned, None where that is not known; of a run that a framework
-             keeps itself, its last state, by channel
+    result   what the target, the recorded function or the workflow returned, None where that is not known; of another
+             run that a framework keeps itself, its last state, by channel
     """
 
     address: str
@@ -122,11 +123,15 @@ def _kept(timeline: Timeline, path: str, store: str, branch: str) -> View:
     if turn is not None and turn.end is not None and turn.end.what == Status.ERROR:
         body = timeline.reader.body(timeline.stream.id, turn.end_seq)
         form: dict[str, Any] = body if isinstance(body, dict) else {}
-        failed = [task.node for task in checkpointed.pending(timeline) if task.error]
-        # The framework's own code lies between: what tells one failure from another is the node that it came from.
+        # The framework's own code lies between: what tells one failure from another is the node, or the call, that it
+        # came from.
+        if checkpoints.are_commanded(timeline.reader):
+            form = calls.causes(body)[-1] if form else {}
+            failed = [one.name for one in timeline.steps[turn.last].effects if one.status is Status.ERROR]
+        else:
+            failed = [task.node for task in checkpointed.pending(timeline) if task.error]
         name = f"{form.get('module') or 'builtins'}.{form.get('name') or 'Exception'}"
-        error = Raised(name, calls.exception(body).partition(": ")[2], failed[-1] if failed else "")
-    last = [step for step in timeline.steps if step.kind != END and "/" not in step.lane]
+        error = Raised(name, calls.exception(form).partition(": ")[2], failed[-1] if failed else "")
     state = _STOPPED.get(error.type, timeline.state.value) if error is not None else timeline.state.value
     return View(
         address=str(Address(path, branch)),
@@ -134,8 +139,19 @@ def _kept(timeline: Timeline, path: str, store: str, branch: str) -> View:
         state=state,
         exit=None,
         error=error,
-        result=checkpointed.state(timeline, last[-1]).channels if last else None,
+        result=_result(timeline),
     )
+
+
+def _result(timeline: Timeline) -> Any:
+    """The state that the last step left; of a workflow, what its last execution returned."""
+    if checkpoints.are_commanded(timeline.reader):
+        end = timeline.turns[-1].end if timeline.turns else None
+        if end is None or end.what != Status.OK:
+            return None
+        return outcomes.to_json(timeline.reader.body(timeline.stream.id, timeline.turns[-1].end_seq))
+    last = [step for step in timeline.steps if step.kind != END and "/" not in step.lane]
+    return checkpointed.state(timeline, last[-1]).channels if last else None
 
 
 def ended_by_itself(seen: View) -> bool:
