@@ -186,4 +186,4 @@ def test_two_runs_differ_in_what_they_were_given_commanded_answered_and_returned
     assert first(RUN, "lost") == (f"{RUN}:1.2", "activity", "answer.status", '"delivered"', '"lost"')
     assert first("one", "given") == ("temporal/one:0", "input", "turns[0].arguments[0]", "1", "2")
     assert first("one", "asked") == ("temporal/one:0", "step", "commands[0]", '"memo"', '"patch"')
-    assert first("one", "result") == ("temporal/one:1", "end", "result", '"a"', '"b"')
+    assert first("one", "result") == ("temporal/one:0", "end", "result", '"a"', '"b"')
