@@ -42,35 +42,35 @@ def _program(target: Any, given: Value) -> Callable[[], Any]:
 
 
 def _replay(reader: Any, target: Any, options: Any) -> Any:
-    from lockstep_temporal import replaying
+    from lockstep_temporal.replaying import replay
 
-    return replaying.replay(reader, target, options)
+    return replay(reader, target, options)
 
 
 def _areplay(reader: Any, target: Any, options: Any) -> Any:
-    from lockstep_temporal import replaying
+    from lockstep_temporal.replaying import areplay
 
-    return replaying.areplay(reader, target, options)
+    return areplay(reader, target, options)
 
 
 def _fork(store: Any, place: Any, target: Any, options: Any) -> Any:
-    from lockstep_temporal import forking
+    from lockstep_temporal.forking import fork
 
-    return forking.fork(store, place, target, options)
+    return fork(store, place, target, options)
 
 
 def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
-    from lockstep_temporal import forking
+    from lockstep_temporal.forking import afork
 
-    return forking.afork(store, place, target, options)
+    return afork(store, place, target, options)
 
 
 def _attach(module: ModuleType) -> None:
     """In a program under `lockstep record`: once it has loaded what runs workflows."""
     if module.__name__ == _WORKERS:
-        from lockstep_temporal import attaching
+        from lockstep_temporal.attaching import attach
 
-        attaching.attach()
+        attach()
 
 
 def _abrupt() -> bool:

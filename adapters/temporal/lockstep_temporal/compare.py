@@ -135,6 +135,11 @@ def differing(recorded: WorkflowActivationCompletion, now: WorkflowActivationCom
     return found
 
 
+def ordinary(path: str) -> bool:
+    """Whether a path lies in what a command is called with, and not in how it is to be run."""
+    return path.startswith(_ARGUMENTS)
+
+
 def variant(command: WorkflowCommand) -> str:
     return command.WhichOneof("variant") or ""
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
+from inspect import unwrap
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,18 +25,23 @@ import msgspec
 from temporalio.bridge.proto.workflow_activation import RemoveFromCache, WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 
+from lockstep.session import sites
 from lockstep_temporal.prepared import Prepared
 
 _SDK = ("temporalio", "asyncio", "contextlib")
+_SANDBOX = "__temporal_importer"  # among the globals of the code that the sandbox runs an activation with
 _INSTANCE = "temporalio.worker._workflow_instance"
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A place in the workflow's code."""
+    """A place in the workflow's code. `str()`: as `file:line in function`."""
 
     file: str
     line: int
     function: str
+
+    def __str__(self) -> str:
+        return sites.place(self.file, self.line, self.function)
 
 
 class Drive:
@@ -102,7 +108,7 @@ class Drive:
         self.close()
 
     def _run_method(self) -> Source:
-        code = self.details.defn.run_fn.__code__
+        code = unwrap(self.details.defn.run_fn).__code__
         return Source(code.co_filename, code.co_firstlineno, code.co_qualname)
 
     def _activate(self, activation: WorkflowActivation) -> WorkflowActivationCompletion:
@@ -153,13 +159,18 @@ class _Failed(logging.Filter):
 
 
 def _place(frame: Any) -> Source | None:
-    """The nearest frame of the workflow's own code; None where the SDK issued the command by itself."""
+    """The nearest frame of the user's own code, else of whatever code runs in the workflow; None where the SDK issued
+    the command by itself."""
+    nearest: Source | None = None
     while frame is not None:
-        package = (frame.f_globals.get("__name__") or "").partition(".")[0]
-        if package == "lockstep_temporal":
-            return None
-        if package not in _SDK:
+        name = frame.f_globals.get("__name__") or ""
+        if name == __name__ or _SANDBOX in frame.f_globals:
+            break
+        if name.partition(".")[0] not in _SDK:
             code = frame.f_code
-            return Source(code.co_filename, frame.f_lineno, code.co_qualname)
+            found = Source(code.co_filename, frame.f_lineno, code.co_qualname)
+            if sites.users(code.co_filename):
+                return found
+            nearest = nearest or found
         frame = frame.f_back
-    return None
+    return nearest

@@ -60,6 +60,13 @@ class Prepared:
         found: dict[str, Any] = self._worker._workflows
         return found
 
+    def definition(self, name: str) -> Any:
+        """That of the workflow of this name, or the dynamic one's. Raises TargetError LS402."""
+        found = self.workflows.get(name) or self._worker._dynamic_workflow
+        if found is None:
+            raise TargetError(Code.BAD_TARGET, self._unknown(name))
+        return found
+
     def details(
         self,
         activation: WorkflowActivation,

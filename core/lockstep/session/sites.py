@@ -108,6 +108,11 @@ def defined(code: CodeType) -> str:
     return f"{_short(code.co_filename)}:{code.co_firstlineno}"
 
 
+def place(filename: str, line: int, function: str) -> str:
+    """A place as `site` tells it."""
+    return f"{_short(filename)}:{line} in {function}"
+
+
 def package(depth: int = 1) -> str:
     """The installed package nearest to here: the one that the user's own code had do it. "" where there is none."""
     frame: FrameType | None = sys._getframe(depth)

@@ -1,0 +1,100 @@
+"""Inputs that a framework, or the code itself, draws anew each time: no divergence, and told as "input drift".
+
+Temporal does not compare what activities are called with, so that frameworks put clocks and ids into it that are none
+of the workflow's. Some are known by framework (`known`); others show when one record is driven twice with the same
+code: what then differs between the two has nothing to do with the record (`Drifts.learn`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from lockstep.session import coverage
+from lockstep.session.report import Coverage
+from lockstep_temporal.compare import Drift, ordinary
+
+SOURCE = "input drift"
+
+# By framework: the commands that it calls, and the fields that it fills anew.
+_KNOWN = (
+    (
+        "pydantic-ai",
+        re.compile(r"agent__"),
+        re.compile(
+            r"(^|[.\]])(timestamp|run_id|conversation_id)$|(^|[.\]])serialized_run_context\.active_capability_ids(\[|$)"
+        ),
+    ),
+    (
+        "temporalio-langgraph",
+        re.compile(r""),
+        re.compile(
+            r"(^|[.\]])configurable\.(__pregel_task_id|checkpoint_ns|checkpoint_map)\b"
+            r"|(^|[.\]])execution_info\.(task_id|checkpoint_id|node_first_attempt_time)$"
+            r"|(^|[.\]])metadata\.langgraph_checkpoint_ns$"
+        ),
+    ),
+)
+_INPUTS = ("activity", "local_activity", "child", "signal_external")
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def known(name: str, path: str) -> str:
+    """The framework that fills this field of a command of that name anew each time, "" for none."""
+    for framework, command, field in _KNOWN:
+        if command.match(name) and field.search(path):
+            return framework
+    return ""
+
+
+class Drifts:
+    """What may differ in one replay or fork, and what did.
+
+    learned   (kind, name, path without indexes) of fields that differed between two drives of one record
+    """
+
+    def __init__(self) -> None:
+        self.learned: set[tuple[str, str, str]] = set()
+        self.seen: dict[tuple[str, str, str, str], int] = {}
+
+    def volatile(self, kind: str, name: str, path: str) -> bool:
+        """Whether a field of a command may differ."""
+        if (kind, name, _general(path)) in self.learned:
+            return True
+        return kind in _INPUTS and ordinary(path) and bool(known(name, path))
+
+    def learn(self, differing: Iterable[Drift]) -> bool:
+        """Takes what differed between two drives. False: nothing that was not known."""
+        new = {(each.kind, each.name, _general(each.path)) for each in differing} - self.learned
+        self.learned |= new
+        return bool(new)
+
+    def add(self, drifts: Iterable[Drift]) -> None:
+        """Fields that were let differ."""
+        for each in drifts:
+            cause = known(each.name, each.path)
+            at = (each.kind, each.name, _general(each.path), cause)
+            self.seen[at] = self.seen.get(at, 0) + 1
+
+    @property
+    def inputs(self) -> tuple[Coverage, ...]:
+        """What differed in what was called, for a report."""
+        return tuple(
+            Coverage(SOURCE, coverage.DIFFERS, count, _told(*at))
+            for at, count in sorted(self.seen.items())
+            if at[0] in _INPUTS
+        )
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What differed elsewhere, as in a result: not an input's drift, so that nothing vouches for it."""
+        return tuple(_told(*at) for at in sorted(self.seen) if at[0] not in _INPUTS)
+
+
+def _told(kind: str, name: str, path: str, cause: str) -> str:
+    who = f"{cause} fills it anew" if cause else "the code draws it anew: two drives of this record differ in it"
+    return f"{kind} {name}".strip() + f"  {path}: {who}"
+
+
+def _general(path: str) -> str:
+    return _INDEX.sub("[]", path)

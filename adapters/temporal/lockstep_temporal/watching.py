@@ -1,0 +1,89 @@
+"""Ends code of a workflow that does not come to a stop: a worker would have its deadlock detector for that.
+
+    with Watch(30.0) as watch:
+        with watch.on(): drive.activate(activation)        # raises Stuck after 30 s
+
+While a debugger stands inside, no time passes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from lockstep.log import untapped
+
+_DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "pudb", "pydevd", "_pydevd_bundle", "debugpy"})
+
+
+class Stuck(BaseException):
+    """The watched code ran for longer than it may. `frame`: where it was."""
+
+    frame: Any = None
+
+
+class Watch:
+    """A thread that looks after one other thread at a time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._since = 0.0  # 0.0: nothing is on
+        self._thread_id = 0
+        self._frame: Any = None
+        self._over = False
+        self._thread = threading.Thread(target=self._look, name="lockstep-temporal-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over = True
+        self._wake.set()
+        self._thread.join()
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """The block may take that long. Raises Stuck in it."""
+        with self._lock:
+            self._thread_id, self._since = threading.get_ident(), _now()
+        try:
+            yield
+        except Stuck as stuck:
+            stuck.frame = self._frame
+            raise
+        finally:
+            with self._lock:  # who raises holds it, so that nothing is raised after this
+                self._since = 0.0
+
+    def _look(self) -> None:
+        while not self._over:
+            self._wake.wait(self._seconds / 4)
+            with self._lock:
+                if self._since == 0.0 or _now() - self._since < self._seconds:
+                    continue
+                frame = sys._current_frames().get(self._thread_id)
+                if _debugged(frame):
+                    self._since = _now()
+                    continue
+                self._frame, self._since = frame, 0.0
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread_id), ctypes.py_object(Stuck))
+
+
+def _debugged(frame: Any) -> bool:
+    while frame is not None:
+        if (frame.f_globals.get("__name__") or "").partition(".")[0] in _DEBUGGERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _now() -> float:
+    return untapped.monotonic_ns() / 1e9
