@@ -147,6 +147,12 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
 
     def until_live(self) -> None:
         """Blocks this strand until the session goes live. Raises what was latched."""
+        self._park()
+        if self.stopped:
+            self.raise_latched()
+
+    def _park(self) -> None:
+        """Blocks this strand until the session goes live, or stops."""
         sleeper = _thread.allocate_lock()
         sleeper.acquire()
         if self.when_live(sleeper.release):
@@ -158,8 +164,6 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
                     sleeper.acquire()
             finally:
                 self.gate.awake(strand)
-        if self.stopped:
-            self.raise_latched()
 
     def hold(self, lock: Any) -> bool:
         if lock.acquire(False):
@@ -193,7 +197,8 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
             return 0
         turns = self.turns(lock)
         if (last is not None and last is not strand) if turns is None else turns.past(strand.name):
-            self.until_live()
+            # Never raises: a pool's worker that sets a result would end by it, and who waits for that never would.
+            self._park()
             return self.turn(lock, strand, last)
         return 0
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import pytest
 from threaded_graphs import REACHED, SAVERS, thread, two_turns
 
 import lockstep
+from lockstep.session.gate import Gate
 
 
 def _held(saver: Any) -> int:
@@ -46,3 +49,28 @@ def test_an_edited_message_reaches_the_agent_and_a_tool_that_nobody_allowed_does
     with pytest.raises(lockstep.Refused, match=r"tool get_order\(order=9\)"):
         lockstep.fork("run/t-1:2", lambda: two_turns(saver), branch="refused", edits=wanted)
     assert "tool" not in REACHED
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["lockstep", "memory", "beside"])
+def test_the_workers_of_a_graph_end_with_a_fork_that_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is about to set its result waits for the fork to go live, and goes on after the refusal."""
+    saver = SAVERS[kind]()
+    with lockstep.record("run"):
+        two_turns(saver)
+    woken, sleep = Gate.awake, time.sleep
+
+    def awake(self: Gate, strand: str) -> None:
+        woken(self, strand)
+        if strand != "main":
+            sleep(0.05)
+
+    monkeypatch.setattr(Gate, "awake", awake)
+    for number in range(4):
+        wanted = {"2.1:tool_calls[0].args.order": 9}
+        with pytest.raises(lockstep.Refused):
+            lockstep.fork("run/t-1:2", lambda: two_turns(saver), branch=f"refused-{number}", edits=wanted)
+    workers = [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
+    for worker in workers:
+        worker.join(5)
+    assert not [worker for worker in workers if worker.is_alive()]
