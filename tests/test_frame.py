@@ -82,22 +82,29 @@ def test_plain_python_is_an_installed_adapter_that_passes(installed: Path, tmp_p
     options = {"cwd": tmp_path, "env": clean_environment(tmp_path)}
     rows = {row["name"]: row for row in json.loads(run(installed / "lockstep", "adapters", "--json", **options).stdout)}
     assert (rows["python"]["source"], rows["python"]["verdict"]) == ("lockstep-replay 0.1.0", "tested")
-    assert (rows["langgraph"]["source"], rows["langgraph"]["verdict"]) == ("lockstep-replay 0.1.0", "not installed")
+    for name in ("langgraph", "temporal"):
+        assert (rows[name]["source"], rows[name]["verdict"]) == ("lockstep-replay 0.1.0", "not installed")
     capability = "replays_identical_offline"
     tried = run(installed / "lockstep", "conformance", "python", "--only", capability, "--json", **options)
     assert json.loads(tried.stdout)["capabilities"] == {capability: "passed"}
 
 
-def test_a_missing_framework_is_told_with_the_command_that_brings_it(installed: Path, tmp_path: Path):
-    code = """
+@pytest.mark.parametrize(
+    ("extra", "title", "name"),
+    [("langgraph", "LangGraph", "LockstepCheckpointer"), ("temporal", "Temporal", "LockstepPlugin")],
+)
+def test_a_missing_framework_is_told_with_the_command_that_brings_it(
+    extra: str, title: str, name: str, installed: Path, tmp_path: Path
+):
+    code = f"""
 try:
-    from lockstep_langgraph import LockstepCheckpointer
+    from lockstep_{extra} import {name}
 except Exception as error:
     print(error)
 """
     told = run(installed / "python", "-c", code, cwd=tmp_path, env=clean_environment(tmp_path)).stdout
-    assert told.startswith("LS404 LangGraph is not installed here")
-    assert f'{installed / "python"} -m pip install "lockstep-replay[langgraph]"' in told
+    assert told.startswith(f"LS404 {title} is not installed here")
+    assert f'{installed / "python"} -m pip install "lockstep-replay[{extra}]"' in told
 
 
 THREAD = """
