@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep.log.model import Value
-from lockstep_temporal import commands, naming
+from lockstep_temporal import commands, drift, naming
 from lockstep_temporal.commands import Command
 
 
@@ -57,3 +57,22 @@ def test_an_activity_without_arguments_in_its_request_is_named_by_its_type() -> 
     """A history does not say what a local activity was given."""
     command = Command(commands.LOCAL_ACTIVITY, "agent__desk__toolset__t__call_tool", 1, {}, True, None)
     assert naming.effect_of(command).name == "agent__desk__toolset__t__call_tool"
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "who"),
+    [
+        ("agent__desk__model_request", "arguments[0].messages[2].parts[0].timestamp", "pydantic-ai"),
+        ("agent__desk__model_request", "arguments[0].serialized_run_context.active_capability_ids[1]", "pydantic-ai"),
+        ("agent__desk__toolset__t__call_tool", "arguments[0].serialized_run_context.run_id", "pydantic-ai"),
+        ("agent__desk__toolset__t__call_tool", "arguments[0].tool_args.run_id", ""),
+        ("agent__desk__model_request", "arguments[0].messages[2].parts[0].content.timestamp", ""),
+        ("report", "arguments[0].messages[0].timestamp", ""),
+        ("desk.look", "arguments[0].langgraph_config.configurable.checkpoint_map.", "temporalio-langgraph"),
+        ("desk.look", "arguments[0].langgraph_config.metadata.langgraph_checkpoint_ns", "temporalio-langgraph"),
+        ("desk.look", "arguments[0].args[0].configurable.checkpoint_ns", ""),
+        ("desk.look", "arguments[0].langgraph_config.metadata.langgraph_node", ""),
+    ],
+)
+def test_only_what_a_framework_itself_fills_anew_may_differ(name: str, path: str, who: str) -> None:
+    assert drift.known(name, path) == who

@@ -16,22 +16,25 @@ from lockstep_temporal.compare import Drift, ordinary
 
 SOURCE = "input drift"
 
-# By framework: the commands that it calls, and the fields that it fills anew.
+# By framework: the commands that it calls, and the fields that it fills anew, as far as these were seen to differ. What a
+# tool is given has fields of any name: it is not among them.
 _KNOWN = (
     (
         "pydantic-ai",
         re.compile(r"agent__"),
         re.compile(
-            r"(^|[.\]])(timestamp|run_id|conversation_id)$|(^|[.\]])serialized_run_context\.active_capability_ids(\[|$)"
+            r"arguments\[0\]\.(messages\[\d+\]\.((parts\[\d+\]\.)?timestamp|run_id|conversation_id)"
+            r"|serialized_run_context\.(run_id|conversation_id|active_capability_ids(\[\d+\])?))"
         ),
     ),
     (
         "temporalio-langgraph",
         re.compile(r""),
         re.compile(
-            r"(^|[.\]])configurable\.(__pregel_task_id|checkpoint_ns|checkpoint_map)\b"
-            r"|(^|[.\]])execution_info\.(task_id|checkpoint_id|node_first_attempt_time)$"
-            r"|(^|[.\]])metadata\.langgraph_checkpoint_ns$"
+            r"arguments\[0\]\.langgraph_config\."
+            r"(configurable\.(__pregel_task_id|checkpoint_ns|checkpoint_map\b.*)"
+            r"|execution_info\.(task_id|checkpoint_id|checkpoint_ns|node_first_attempt_time)"
+            r"|metadata\.langgraph_checkpoint_ns)"
         ),
     ),
 )
@@ -42,7 +45,7 @@ _INDEX = re.compile(r"\[\d+\]")
 def known(name: str, path: str) -> str:
     """The framework that fills this field of a command of that name anew each time, "" for none."""
     for framework, command, field in _KNOWN:
-        if command.match(name) and field.search(path):
+        if command.match(name) and field.fullmatch(path):
             return framework
     return ""
 
