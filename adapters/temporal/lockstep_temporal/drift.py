@@ -16,8 +16,8 @@ from lockstep_temporal.compare import Drift, ordinary
 
 SOURCE = "input drift"
 
-# By framework: the commands that it calls, and the fields that it fills anew, as far as these were seen to differ. What a
-# tool is given has fields of any name: it is not among them.
+# By framework: the commands that it calls, and the fields that it fills anew, as far as these were seen to differ.
+# What a tool is given has fields of any name: it is not among them.
 _KNOWN = (
     (
         "pydantic-ai",

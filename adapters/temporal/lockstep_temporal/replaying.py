@@ -79,8 +79,8 @@ class Replaying:
             raise TargetError(
                 Code.BAD_TARGET,
                 f"{self._address} was recorded by LockstepInterceptor alone, which sees neither timers nor the clock"
-                " nor commands: it can be read, not replayed. Record with LockstepPlugin on the client or worker, or fetch"
-                f" the execution's history: lockstep temporal pull --workflow-id {native.get('workflow_id')}",
+                " nor commands: it can be read, not replayed. Record with LockstepPlugin on the client or worker, or"
+                f" fetch the execution's history: lockstep temporal pull --workflow-id {native.get('workflow_id')}",
             )
 
     def _choose(self) -> tuple[ExecutionTurn, ...]:
