@@ -154,15 +154,25 @@ def subject(command: WorkflowCommand) -> tuple[str, str]:
 
 
 def told(command: WorkflowCommand) -> str:
-    """A command in one line: `activity charge(4711, cents 4000)  start_to_close_timeout 5s`."""
+    """A command in one line: `activity charge(4711, 4000)  start_to_close_timeout 5s`."""
     kind, name = subject(command)
     shown = fields(_inner(command))
-    skip = {"seq", "activity_id", *_KINDS.get(variant(command), ("", ()))[1]}
+    if command.HasField("complete_workflow_execution"):
+        return f"result {_json(shown.get('result'))}"
+    if command.HasField("fail_workflow_execution"):
+        return f"failure {_failure(command.fail_workflow_execution.failure)}"
+    skip = {"seq", "activity_id", "task_queue", *_KINDS.get(variant(command), ("", ()))[1]}
     arguments = next((shown.pop(each) for each in _ARGUMENTS if each in shown), None)
     call = "" if arguments is None else f"({', '.join(_json(each) for each in _list(arguments))})"
-    more = [f"{field} {value if isinstance(value, str) else _json(value)}" for field, value in shown.items()]
     head = f"{kind} {name}".strip() + call
-    return "  ".join([head, *(each for each in more if each.partition(" ")[0] not in skip)])
+    return "  ".join([
+        head,
+        *(
+            f"{field} {value if isinstance(value, str) else _json(value)}"
+            for field, value in shown.items()
+            if field not in skip and value not in ({}, [])
+        ),
+    ])  # fmt: skip
 
 
 def fields(message: Message) -> Any:
@@ -315,9 +325,7 @@ def _more_or_fewer(before: Sequence[WorkflowCommand], after: Sequence[WorkflowCo
 
 
 def _raised(recorded: WorkflowActivationCompletion, now: WorkflowActivationCompletion) -> Found:
-    failure = now.failed.failure
-    name = failure.application_failure_info.type
-    text = f"{name}: {failure.message}" if name else failure.message
+    text = _failure(now.failed.failure)
     reason = f"the workflow's code raised {text}, which fails the workflow task"
     was = (
         f"failed: {recorded.failed.failure.message}"
@@ -325,6 +333,11 @@ def _raised(recorded: WorkflowActivationCompletion, now: WorkflowActivationCompl
         else _listed(recorded) or "no command"
     )
     return Found(Code.END, reason, -1, "workflow task", "", "", was, f"failed: {text}")
+
+
+def _failure(failure: Any) -> str:
+    name = failure.application_failure_info.type
+    return f"{name}: {failure.message}" if name else str(failure.message)
 
 
 def _reason(which: str, path: str) -> str:

@@ -84,7 +84,7 @@ class Drive:
 
     def source(self, command: int) -> Source:
         """Where the code issued a command of the last completion, by its index: the line, or its run method."""
-        found = self.sources[command] if command < len(self.sources) else None
+        found = self.sources[command] if 0 <= command < len(self.sources) else None
         return found or self._run_method()
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
@@ -37,15 +38,23 @@ LANE = layout.LANE
 
 def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a workflow's run. Raises TargetError LS402 where it cannot begin."""
+    if asyncio._get_running_loop() is not None:
+        # A workflow is a loop itself, and no two can run in one thread.
+        with ThreadPoolExecutor(1, thread_name_prefix="lockstep-temporal-replay") as thread:
+            return thread.submit(_replay, reader, target, options).result()
+    return _replay(reader, target, options)
+
+
+async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
+    """The same under a running loop, which goes on meanwhile."""
+    return await asyncio.get_running_loop().run_in_executor(None, _replay, reader, target, options)
+
+
+def _replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     replaying = Replaying(reader, target, options)
     with prepare(replaying.setup) as prepared, Watch(options.deadline) as watch:
         replaying.run(prepared, watch)
     return replaying.played()
-
-
-async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
-    """The same under a running loop."""
-    return await asyncio.get_running_loop().run_in_executor(None, replay, reader, target, options)
 
 
 class Replaying:
@@ -79,8 +88,8 @@ class Replaying:
             raise TargetError(
                 Code.BAD_TARGET,
                 f"{self._address} was recorded by LockstepInterceptor alone, which sees neither timers nor the clock"
-                " nor commands: it can be read, not replayed. Record with LockstepPlugin on the client or worker, or"
-                f" fetch the execution's history: lockstep temporal pull --workflow-id {native.get('workflow_id')}",
+                " nor commands: it can be read, not replayed. Record with LockstepPlugin on client or worker, or fetch"
+                f" the execution's history: lockstep temporal pull --workflow-id {native.get('workflow_id')}",
             )
 
     def _choose(self) -> tuple[ExecutionTurn, ...]:
@@ -216,9 +225,18 @@ class Turn:
         )  # fmt: skip
 
     def _task_queue(self) -> str:
+        """That of the workflow, which is what its calls name where the code names none."""
         asked = self.replaying.recorded.record.field(self.turn.seqs[0], "request")
         found = asked.get("task_queue") if isinstance(asked, dict) else None
-        return found if isinstance(found, str) else ""
+        if isinstance(found, str):
+            return found
+        for step in self.replaying.steps(self.turn):
+            for _, was in step.tasks():
+                for command in was.successful.commands:
+                    queue = getattr(getattr(command, variant(command)), "task_queue", "")
+                    if queue:
+                        return str(queue)
+        return ""
 
     def _activate(
         self, drive: Drive, step: RecordedStep, activation: WorkflowActivation, was: WorkflowActivationCompletion

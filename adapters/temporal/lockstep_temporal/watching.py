@@ -37,7 +37,7 @@ class Watch:
         self._since = 0.0  # 0.0: nothing is on
         self._thread_id = 0
         self._frame: Any = None
-        self._over = False
+        self._raised = self._over = False
         self._thread = threading.Thread(target=self._look, name="lockstep-temporal-watch", daemon=True)
 
     def __enter__(self) -> Self:
@@ -53,15 +53,18 @@ class Watch:
     def on(self) -> Iterator[None]:
         """The block may take that long. Raises Stuck in it."""
         with self._lock:
-            self._thread_id, self._since = threading.get_ident(), _now()
+            self._thread_id, self._since, self._raised = threading.get_ident(), _now(), False
         try:
             yield
-        except Stuck as stuck:
-            stuck.frame = self._frame
-            raise
+        except Stuck:
+            pass
         finally:
             with self._lock:  # who raises holds it, so that nothing is raised after this
                 self._since = 0.0
+        if self._raised:  # a task keeps what was raised in it to itself
+            stuck = Stuck()
+            stuck.frame = self._frame
+            raise stuck
 
     def _look(self) -> None:
         while not self._over:
@@ -73,7 +76,7 @@ class Watch:
                 if _debugged(frame):
                     self._since = _now()
                     continue
-                self._frame, self._since = frame, 0.0
+                self._frame, self._since, self._raised = frame, 0.0, True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread_id), ctypes.py_object(Stuck))
 
 

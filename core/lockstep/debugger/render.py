@@ -197,8 +197,8 @@ def _advice(done: Replayed, difference: Difference, command: Sequence[str]) -> l
         lines.append(["  what was recorded:         ", (f"lockstep show {run}:{difference.step}", "address")])
     else:
         lines.append(["  what was recorded:         ", (f"lockstep log {run}", "address")])
-    words_ = shlex.join(command or done.command) if (command or done.command) else "CMD"
-    if difference.code not in (Code.STUCK, Code.UNSERVABLE, Code.ENVIRONMENT):
+    words_ = shlex.join(command or done.command)
+    if words_ and difference.code not in (Code.STUCK, Code.UNSERVABLE, Code.ENVIRONMENT):
         again = f"lockstep record --run {run} -- {words_}"
         lines.append(["  if the change is meant:    ", (cut(safe(again), _WIDE), "address")])
     return lines
