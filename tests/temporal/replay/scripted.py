@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lockstep_temporal import layout
-from lockstep_temporal.driver import Drive
-from lockstep_temporal.prepared import Prepared, prepare
 from lockstep_temporal.recording import Recorder
-from lockstep_temporal.setup import setup_of
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
 from lockstep.session.native.journal import Journal
+from lockstep_temporal import layout
+from lockstep_temporal.driver import Drive
+from lockstep_temporal.prepared import Prepared, prepare
+from lockstep_temporal.setup import setup_of
 
 BEGAN = 1_700_000_000
 _CONVERTER = DataConverter.default
