@@ -1,7 +1,8 @@
 """Which model or tool an activity is that an AI framework runs: their types say nothing of it, their arguments do.
 
-Tried with temporalio-openai-agents 1.1 (models; MCP by its source) and pydantic-ai 2.68. A node of temporalio-langgraph
-is an activity `graph.node` and stays one: a node is no call.
+Tried with temporalio-openai-agents 1.1 and pydantic-ai 2.68. By their sources only: temporalio-mcp 0.2 and MCP in
+openai-agents, temporalio-strands-agents 0.1, temporalio-deepagents 0.0.3, temporalio-google-genai 0.1. A node of
+temporalio-langgraph is an activity `graph.node` and stays one: a node is no call.
 """
 
 from __future__ import annotations
@@ -40,25 +41,32 @@ def named(command: Command) -> Named | None:
     return None
 
 
-def _openai_model(command: Command, found: re.Match[str]) -> Named:
+def _model(command: Command, found: re.Match[str]) -> Named:
     return Named(MODEL, _text(_first(command).get("model_name")) or "default", _MODEL)
 
 
-def _openai_tool(command: Command, found: re.Match[str]) -> Named | None:
-    """In older versions the first argument is the tool's name itself."""
-    first = _argument(command, 0)
-    name = _text(_first(command).get("tool_name")) or _text(first)
+def _strands_model(command: Command, found: re.Match[str]) -> Named | None:
+    """Its type is a name that others may give an activity of theirs."""
+    return _model(command, found) if {"model_name", "messages"} <= _first(command).keys() else None
+
+
+def _gemini(command: Command, found: re.Match[str]) -> Named | None:
+    """Any request to the API: "models/gemini-2.5-flash:generateContent" is one to a model."""
+    path = _text(_first(command).get("path"))
+    asked = re.fullmatch(r"(?:.*/)?models/([^/:]+):(?:stream)?[gG]enerateContent.*", path)
+    return Named(MODEL, asked[1], _MODEL) if asked is not None else None
+
+
+def _tool(command: Command, found: re.Match[str]) -> Named | None:
+    """In older versions of openai-agents the first argument is the tool's name itself."""
+    first = _first(command)
+    name = _text(first.get("tool_name")) or _text(first.get("name")) or _text(_argument(command, 0))
     return Named(TOOL, name) if name else None
 
 
 def _pydantic_model(command: Command, found: re.Match[str]) -> Named:
     """Where an agent has but one model, its own name is all that the call says."""
     return Named(MODEL, _text(_first(command).get("model_id")) or found["agent"], _MODEL)
-
-
-def _pydantic_tool(command: Command, found: re.Match[str]) -> Named | None:
-    name = _text(_first(command).get("name"))
-    return Named(TOOL, name) if name else None
 
 
 def _list(command: Command, found: re.Match[str]) -> Named:
@@ -69,12 +77,16 @@ def _list(command: Command, found: re.Match[str]) -> Named:
 type _Reads = Callable[[Command, re.Match[str]], Named | None]
 
 _FRAMEWORKS: tuple[tuple[re.Pattern[str], _Reads], ...] = (
-    (re.compile(r"invoke_model_activity(_streaming)?"), _openai_model),
-    (re.compile(r".+-call-tool(-v2)?"), _openai_tool),
-    (re.compile(r".+-list-(tools|prompts)|.+-get-prompt(-v2)?"), _list),
+    (re.compile(r"invoke_model_activity(_streaming)?"), _model),
     (re.compile(r"agent__(?P<agent>.+?)__model_request(_stream)?"), _pydantic_model),
-    (re.compile(r"agent__.+__(toolset|dynamic_toolset|mcp_server)__.+__call_tool"), _pydantic_tool),
+    (re.compile(r"agent__.+__(toolset|dynamic_toolset|mcp_server)__.+__call_tool"), _tool),
     (re.compile(r"agent__.+__(dynamic_toolset|mcp_server)__.+__(get_tools|get_instructions)"), _list),
+    (re.compile(r"(temporalio\.mcp\..+\.|.+-)call-tool(-v2)?"), _tool),
+    (re.compile(r"(temporalio\.mcp\..+\.|.+-)(list-\w+(-templates)?|read-resource|get-prompt(-v2)?)"), _list),
+    (re.compile(r"deepagents\.invoke_model(_streaming)?"), _model),
+    (re.compile(r"deepagents\.invoke_tool"), _tool),
+    (re.compile(r"invoke_model(_streaming)?"), _strands_model),
+    (re.compile(r"gemini_api_client_async_request(_streamed)?"), _gemini),
 )
 
 
