@@ -29,6 +29,7 @@ def activity(name: str, *arguments: Value) -> Command:
         (activity("agent__d__mcp_server__s__get_tools"), "activity", "agent__d__mcp_server__s__get_tools", "read"),
         (activity("temporalio.mcp.shop.call-tool", {"name": "get_order"}), "tool", "get_order", ""),
         (activity("temporalio.mcp.shop.list-tools", {}), "activity", "temporalio.mcp.shop.list-tools", "read"),
+        (activity("shop-list-orders"), "activity", "shop-list-orders", ""),
         (activity("deepagents.invoke_tool", {"tool_name": "write_todos"}), "tool", "write_todos", ""),
         (activity("deepagents.invoke_model", {"model_name": "openai:gpt-4o"}), "model", "openai:gpt-4o", "inference"),
         (activity("invoke_model", {"model_name": "claude", "messages": []}), "model", "claude", "inference"),
