@@ -220,7 +220,7 @@ def _over_checkpoints(timeline: Timeline, cuts: Sequence[Cut], known: Search) ->
     is another one, and that is the next to be tried."""
     budget = searches.budget(known.last)
     asks = any(step.effects for step in timeline.steps)
-    steady = False
+    steady = guessed = False
     guess: int | None = None
     while True:
         at = searches.cheapest(known, budget)
@@ -229,7 +229,7 @@ def _over_checkpoints(timeline: Timeline, cuts: Sequence[Cut], known: Search) ->
         if steady and known.good < 0 and not known.skipped:
             at = 0
         elif guess is not None and known.good < guess < known.bad and guess not in known.skipped:
-            at = guess
+            at, guessed = guess, True
         good = cuts[known.good].at if known.good >= 0 else ""
         bad = cuts[known.bad].at if known.bad < len(cuts) else ""
         probe = yield Wanted(cuts[at], max(budget, searches.left(known)), good, bad)
@@ -237,7 +237,7 @@ def _over_checkpoints(timeline: Timeline, cuts: Sequence[Cut], known: Search) ->
         reached = _reached(cuts, probe, at)
         # Where the program asks somebody, one that asked nobody anew shows nothing of that.
         steady = (steady or (reached > at and (probe.live > 0 or not asks))) and at != guess
-        guess = reached + 1 if steady and probe.judged == GOOD else None
+        guess = reached + 1 if steady and not guessed and probe.judged == GOOD else None
         # With the answers up to there kept it would have been the same experiment.
         known = searches.told(known, min(reached, known.bad - 1) if probe.judged == GOOD else at, probe.judged)
 
