@@ -82,7 +82,10 @@ _FRAMEWORKS: tuple[tuple[re.Pattern[str], _Reads], ...] = (
     (re.compile(r"agent__.+__(toolset|dynamic_toolset|mcp_server)__.+__call_tool"), _tool),
     (re.compile(r"agent__.+__(dynamic_toolset|mcp_server)__.+__(get_tools|get_instructions)"), _list),
     (re.compile(r"(temporalio\.mcp\..+\.|.+-)call-tool(-v2)?"), _tool),
-    (re.compile(r"(temporalio\.mcp\..+\.|.+-(stateless|stateful)-)(list-[\w-]+|read-resource|get-prompt(-v2)?)"), _list),
+    (
+        re.compile(r"(temporalio\.mcp\..+\.|.+-(stateless|stateful)-)(list-[\w-]+|read-resource|get-prompt(-v2)?)"),
+        _list,
+    ),
     (re.compile(r"deepagents\.invoke_model(_streaming)?"), _model),
     (re.compile(r"deepagents\.invoke_tool"), _tool),
     (re.compile(r"invoke_model(_streaming)?"), _strands_model),
