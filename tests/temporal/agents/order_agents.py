@@ -88,3 +88,10 @@ class HarshDesk:
 def plugin() -> OpenAIAgentsPlugin:
     """The framework's own, with a model at OPENAI_BASE_URL."""
     return OpenAIAgentsPlugin(model_params=ModelActivityParameters(start_to_close_timeout=timedelta(seconds=20)))
+
+
+def setup() -> Any:
+    """For replays and forks."""
+    from lockstep_temporal import Setup
+
+    return Setup(workflows=[Desk], activities=ACTIVITIES, plugins=[plugin()])
