@@ -127,7 +127,7 @@ class Work:
         """Once it is over."""
         result = error = None
         try:
-            result = await handle.result()
+            result = await asyncio.wait_for(handle.result(), 60)
         except Exception as raised:
             error = raised
         run_ids, histories = await chain(self.client, handle.id, handle.first_execution_run_id or handle.run_id or "")
