@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextvars import ContextVar, Token
+from collections.abc import Mapping
+from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
@@ -23,6 +23,7 @@ from lockstep.log import untapped
 from lockstep.log.model import Status, Value
 from lockstep.session import current as sessions
 from lockstep_langgraph import asked
+from lockstep_langgraph.driving import Watcher, adriven, driven
 
 if TYPE_CHECKING:
     from lockstep.session.call import Call
@@ -218,7 +219,7 @@ def _stream(plain: Any) -> Any:
         source = plain(self, input, config, **options)
         if turn is None:
             return source if in_session is None else in_session.driven(self, config, source)
-        return _driven(turn, source, options.get("stream_mode") or self.stream_mode)
+        return driven(current, turn, source, _Watched(turn, options.get("stream_mode") or self.stream_mode))
 
     return stream
 
@@ -230,7 +231,7 @@ def _astream(plain: Any) -> Any:
         source = plain(self, input, config, **options)
         if turn is None:
             return source if in_session is None else in_session.adriven(self, config, source)
-        return _adriven(turn, source, options.get("stream_mode") or self.stream_mode)
+        return adriven(current, turn, source, _Watched(turn, options.get("stream_mode") or self.stream_mode))
 
     return astream
 
@@ -276,92 +277,27 @@ def seed() -> bytes:
     return (_time_ns() // 1_000_000).to_bytes(6, "big") + _urandom(10)
 
 
-def _enter(turn: Turn) -> Token[Turn | None]:
-    return current.set(turn)
+class _Watched(Watcher):
+    """Ends a turn as its source ends."""
 
+    def __init__(self, turn: Turn, mode: Any) -> None:
+        self._turn = turn
+        self._mode = mode
+        self._last: Any = None
+        self._count = 0
 
-def _leave(token: Token[Turn | None]) -> None:
-    try:  # noqa: SIM105 - passed for each chunk
-        current.reset(token)
-    except ValueError:
-        pass  # a generator that the collector closes in another context
+    def read(self, item: Any) -> None:
+        self._last = item
+        self._count += 1
 
+    def done(self) -> None:
+        self._turn.done(self._last, self._mode)
 
-def _driven(turn: Turn, source: Generator[Any, Any, Any], mode: Any) -> Generator[Any, Any, Any]:
-    """What `source` gives, with the turn on while it runs and off while its caller does."""
-    last: Any = None
-    count = 0
-    step: Callable[..., Any] = source.__next__
-    given: tuple[Any, ...] = ()
-    try:
-        while True:
-            token = _enter(turn)
-            try:
-                last = step(*given)
-            except StopIteration:
-                break
-            finally:
-                _leave(token)
-            count += 1
-            try:
-                sent = yield last
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                step, given = source.throw, (error,)
-            else:
-                step, given = source.send, (sent,)
-    except GeneratorExit:
-        token = _enter(turn)
-        try:
-            source.close()
-        finally:
-            _leave(token)
-            turn.end(Status.CLOSED, {"read": count})
-        raise
-    except BaseException as error:
-        turn.end(Status.ERROR, error)
-        raise
-    turn.done(last, mode)
+    def closed(self) -> None:
+        self._turn.end(Status.CLOSED, {"read": self._count})
 
+    def failed(self, error: BaseException) -> None:
+        self._turn.end(Status.ERROR, error)
 
-async def _adriven(turn: Turn, source: AsyncGenerator[Any, Any], mode: Any) -> AsyncGenerator[Any, Any]:
-    from asyncio import CancelledError
-
-    last: Any = None
-    count = 0
-    step: Callable[..., Any] = source.__anext__
-    given: tuple[Any, ...] = ()
-    try:
-        while True:
-            token = _enter(turn)
-            try:
-                last = await step(*given)
-            except StopAsyncIteration:
-                break
-            finally:
-                _leave(token)
-            count += 1
-            try:
-                sent = yield last
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                step, given = source.athrow, (error,)
-            else:
-                step, given = source.asend, (sent,)
-    except GeneratorExit:
-        token = _enter(turn)
-        try:
-            await source.aclose()
-        finally:
-            _leave(token)
-            turn.end(Status.CLOSED, {"read": count})
-        raise
-    except CancelledError as error:
-        turn.end(Status.CANCELLED, str(error))
-        raise
-    except BaseException as error:
-        turn.end(Status.ERROR, error)
-        raise
-    turn.done(last, mode)
+    def cancelled(self, error: BaseException) -> None:
+        self._turn.end(Status.CANCELLED, str(error))

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from threaded_graphs import PROGRAMS, REACHED, SAVERS, edited_state, thread, two_turns, without_saver
+from langchain_core.messages import HumanMessage
+from threaded_graphs import PROGRAMS, REACHED, SAVERS, agent, edited_state, thread, two_turns, without_saver
 
 import lockstep
 from lockstep.log import untapped
+from lockstep.log.model import Kind
 from lockstep.log.store import open_store
 from lockstep.log.timeline import resolve
 from lockstep.session.replaying import Replaying
@@ -100,3 +102,26 @@ def test_who_waits_for_the_turn_of_a_step_keeps_nobody_from_its_thread(
     assert replay.identical, replay.divergence
     assert replay.result == recorded
     assert waited and all(waited)
+
+
+def test_what_a_program_calls_between_two_pieces_of_a_stream_and_after_a_graph_is_of_no_thread(store: Path) -> None:
+    @lockstep.tool(effect="read")
+    def look(at: str) -> str:
+        return at
+
+    def program() -> None:
+        graph = agent(SAVERS["memory"]())
+        for _ in graph.stream({"messages": [HumanMessage("where is my order?")]}, thread()):
+            look("between")
+        look("after")
+
+    with lockstep.record("run"):
+        program()
+    with open_store(str(store)) as opened:
+        reader = opened.run("run")
+        begun = [(seq, event) for seq, event in reader.heads(reader.main) if event.kind is Kind.BEGIN]
+        threads = {event.name: reader.field(reader.main, seq, "thread") for seq, event in begun}
+        own = [effect.name for step in resolve(opened, "run/t-1").timeline.steps for effect in step.effects]
+    assert threads["look"] is None and threads["get_order"] == "langgraph/t-1", threads
+    assert "look" not in own and "get_order" in own
+    assert lockstep.replay("run", program).identical

@@ -15,7 +15,8 @@ from langgraph.checkpoint.base import get_checkpoint_metadata
 from lockstep.log.address import unquote
 from lockstep.session import current as sessions
 from lockstep.session import lanes
-from lockstep.session.lanes import NATIVE, leave
+from lockstep.session.lanes import NATIVE
+from lockstep_langgraph import driving
 from lockstep_langgraph.insession import kept
 from lockstep_langgraph.insession.books import native
 from lockstep_langgraph.insession.states import Where
@@ -26,13 +27,13 @@ from lockstep_langgraph.threads import Put
 def driven(graph: Any, config: Any, source: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """What an invocation gives, with its native lane on while it runs and off while its caller does."""
     name = _lane(graph, config)
-    return _driven(name, source) if name else source
+    return driving.driven(NATIVE, name, source) if name else source
 
 
 def adriven(graph: Any, config: Any, source: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
     """The same for `astream`."""
     name = _lane(graph, config)
-    return _adriven(name, source) if name else source
+    return driving.adriven(NATIVE, name, source) if name else source
 
 
 def _lane(graph: Any, config: Any) -> str:
@@ -67,44 +68,6 @@ def _numbered(name: str) -> str:
     number = lane.ordinal(f"graph {name}")
     above = lane.name.removeprefix(session.process).strip("/").replace("/", "-")
     return f"{above}-{name}.{number}" if above else f"{name}.{number}"
-
-
-def _driven(name: str, source: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    try:
-        while True:
-            token = NATIVE.set(name)
-            try:
-                item = next(source)
-            except StopIteration:
-                return
-            finally:
-                leave(token)
-            yield item
-    finally:
-        token = NATIVE.set(name)
-        try:
-            source.close()
-        finally:
-            leave(token)
-
-
-async def _adriven(name: str, source: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
-    try:
-        while True:
-            token = NATIVE.set(name)
-            try:
-                item = await anext(source)
-            except StopAsyncIteration:
-                return
-            finally:
-                leave(token)
-            yield item
-    finally:
-        token = NATIVE.set(name)
-        try:
-            await source.aclose()
-        finally:
-            leave(token)
 
 
 def noting(plain: Any) -> Any:
