@@ -1,7 +1,8 @@
 """Every answer from outside is the outcome of one effect, in the step that it belongs to.
 
-The run begins with the input and ends with a step of kind `end`, or, where the framework keeps it, with its last
-checkpoint; steps are numbered without gaps; each effect has a lane, its request and an address that `show` takes.
+The run begins with the input (a workflow's start is its input) and ends with a step of kind `end`, or, where the
+framework keeps it, with its last checkpoint, which a turn ends with. Steps are numbered without gaps; each effect has
+a lane, its request and an address that `show` takes.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ def check(stage: Stage) -> None:
     stage.expect(not took.done.faults, f"there were faults: {took.done.faults}")
     numbers = [number(step.address) for step in log.steps]
     stage.expect(numbers == [*range(len(numbers))], f"the steps are numbered {numbers}")
-    stage.expect(log.steps[0].kind == "input", f"the first step is a {log.steps[0].kind}, not the input")
-    stage.expect(log.steps[-1].kind in ("end", "checkpoint"), f"the last step is a {log.steps[-1].kind}, not the end")
+    stage.expect(log.steps[0].kind in ("input", "start"), f"the first step is a {log.steps[0].kind}, not the input")
+    last = log.steps[-1]
+    ended = last.kind in ("end", "checkpoint") or any(turn.steps[-1:] == (numbers[-1],) for turn in log.turns)
+    stage.expect(ended, f"the last step is a {last.kind}, not the end")
     holders = stage.holders(took.done.run, took.seen)
     order = [number(holders[seen.answer].address) for seen in took.seen]
     stage.expect(order == sorted(order), f"answers that came one after the other are in steps {order}")
