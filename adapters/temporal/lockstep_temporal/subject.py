@@ -175,8 +175,9 @@ async def _talk(work: Work, name: str, plugins: list[Any]) -> Done:
     from temporalio.client import Client, WorkflowFailureError
     from temporalio.worker import Worker
 
-    from lockstep_temporal import subject_server
+    from lockstep_temporal import ending, subject_server
 
+    ending.settle()
     client = await Client.connect(await subject_server.address(), plugins=plugins)
     with _quiet(), ThreadPoolExecutor(_MOST) as executor:
         async with Worker(client, task_queue=name, activity_executor=executor, **_worker(work)):

@@ -16,9 +16,8 @@ from lockstep.errors import Code, TargetError
 
 _VARIABLE = "LOCKSTEP_CONFORMANCE_TEMPORAL"  # where a process finds the server of its parent
 _PATIENCE = 30.0  # seconds until it has to be there
-_SETTLES = (
-    0.3  # seconds before the interpreter ends: one that ends at once is aborted by the SDK's bridge (sdk-python #300)
-)
+# Ends the server when our end of its stdin is closed, however we end: the tests kill a process that may be its parent.
+_ENDS = '"$@" </dev/null & read -r nothing; kill -KILL $!'
 
 
 async def address() -> str:
@@ -39,7 +38,12 @@ async def _started() -> str:
     exact = ["--dynamic-config-value", 'history.timerProcessorMaxTimeShift="1ms"']
     place = ["--headless", "--ip", "127.0.0.1", "--port", str(port), "--log-level", "error"]
     words = [_command(), "server", "start-dev", *place, *exact]
-    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", _ENDS, "sh", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     atexit.register(_stop, process, os.getpid())
     address = f"127.0.0.1:{port}"
     await _up(address, process)
@@ -76,7 +80,7 @@ async def _up(address: str, process: subprocess.Popen[bytes]) -> None:
 def _stop(process: subprocess.Popen[bytes], owner: int) -> None:
     """Not in a child that was forked: the server is its parent's."""
     if os.getpid() == owner:
-        time.sleep(_SETTLES)
-        process.kill()
+        assert process.stdin is not None
+        process.stdin.close()
         process.wait()
         os.environ.pop(_VARIABLE, None)
