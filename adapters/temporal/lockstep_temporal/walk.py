@@ -26,7 +26,7 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, WorkflowRunner
 
 from lockstep.errors import Code, TargetError
-from lockstep_temporal import settling
+from lockstep_temporal import ending
 from lockstep_temporal.decoding import run
 from lockstep_temporal.setup import Setup
 
@@ -79,9 +79,11 @@ def walk(setup: Setup, events: Sequence[Any], *, workflow_id: str, namespace: st
     setup is none, or has no such workflow.
     """
     taken = _Taken(events[0].workflow_execution_started_event_attributes, namespace, setup)
-    settling.needed()
-    with _quiet():
-        failure = run(_replay(setup, taken, WorkflowHistory(workflow_id, list(events))))
+    try:
+        with _quiet():
+            failure = run(_replay(setup, taken, WorkflowHistory(workflow_id, list(events))))
+    finally:
+        ending.settle()
     if taken.error is not None:
         raise taken.error
     done = {
