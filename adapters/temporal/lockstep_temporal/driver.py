@@ -30,6 +30,7 @@ from lockstep_temporal.prepared import Prepared
 
 _SDK = ("temporalio", "asyncio", "contextlib")
 _SANDBOX = "__temporal_importer"  # among the globals of the code that the sandbox runs an activation with
+_ORIGINS = 12  # frames that a coroutine keeps of where it was made
 _INSTANCE = "temporalio.worker._workflow_instance"
 
 
@@ -115,9 +116,13 @@ class Drive:
         logger = logging.getLogger(_INSTANCE)
         caught = _Failed()
         logger.addFilter(caught)
+        # Calls that are gathered run in tasks of their own: only their coroutines know where they come from.
+        depth = sys.get_coroutine_origin_tracking_depth()
+        sys.set_coroutine_origin_tracking_depth(_ORIGINS)
         try:
             completion: WorkflowActivationCompletion = self._instance.activate(activation)
         finally:
+            sys.set_coroutine_origin_tracking_depth(depth)
             logger.removeFilter(caught)
         self.error = caught.error
         return completion
@@ -162,10 +167,8 @@ def _place(frame: Any) -> Source | None:
     """The nearest frame of the user's own code, else of whatever code runs in the workflow; None where the SDK issued
     the command by itself."""
     nearest: Source | None = None
-    while frame is not None:
+    while frame is not None and frame.f_code is not _ACTIVATE and _SANDBOX not in frame.f_globals:
         name = frame.f_globals.get("__name__") or ""
-        if name == __name__ or _SANDBOX in frame.f_globals:
-            break
         if name.partition(".")[0] not in _SDK:
             code = frame.f_code
             found = Source(code.co_filename, frame.f_lineno, code.co_qualname)
@@ -173,4 +176,19 @@ def _place(frame: Any) -> Source | None:
                 return found
             nearest = nearest or found
         frame = frame.f_back
-    return nearest
+    return nearest or _origin()
+
+
+def _origin() -> Source | None:
+    """Where the coroutine of the running task was made."""
+    task = asyncio.current_task()
+    made = getattr(task.get_coro(), "cr_origin", None) if task is not None else None
+    for file, line, function in made or ():
+        if file == __file__ or file.startswith("<"):
+            break  # what lies above has the activation run
+        if sites.users(file):
+            return Source(file, line, function)
+    return None
+
+
+_ACTIVATE = Drive._activate.__code__

@@ -243,15 +243,11 @@ class SameInOtherWords(Body):
 
     async def both(self, order: int) -> list[int]:
         card = {"name": "Ada", "number": 1881}
-        return [
-            total
-            for total in await asyncio.gather(
-                *(
-                    workflow.execute_activity(charge, args=[each, card], start_to_close_timeout=SOON)
-                    for each in (order, -order)
-                )
-            )
+        calls = [
+            workflow.execute_activity(charge, args=[each, card], start_to_close_timeout=SOON)
+            for each in (order, -order)
         ]
+        return list(await asyncio.gather(*calls))
 
     @workflow.run
     async def run(self, order: int) -> Receipt:

@@ -78,7 +78,9 @@ class Script:
     def fail(self, seq: int, message: str) -> WorkflowActivationCompletion:
         job = WorkflowActivationJob()
         job.resolve_activity.seq = seq
-        failure = job.resolve_activity.result.failed.failure
+        failed = job.resolve_activity.result.failed.failure
+        failed.message, failed.activity_failure_info.activity_type.name = "Activity task failed", "look_up"
+        failure = failed.cause
         _CONVERTER.failure_converter.to_failure(
             ApplicationError(message, type="Declined", non_retryable=True), _CONVERTER.payload_converter, failure
         )

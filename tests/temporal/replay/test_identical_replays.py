@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import one_workflow
 import pytest
 import replayed_workflows as flows
 from scripted_workflow import Script, resolved, scripted
@@ -43,11 +44,12 @@ def test_the_same_code_makes_the_same_run(store: Path, target: Any) -> None:
 
 
 def test_a_module_and_a_list_are_targets_too(store: Path) -> None:
-    with scripted(store, flows.Rounds) as script:
-        script.start(0)
-        script.resolve(1, {})
-    assert lockstep.replay("temporal/order-7", [flows.Rounds, flows.look_up], store=store).identical
-    assert lockstep.replay("temporal/order-7", "replayed_workflows", store=store).identical
+    with scripted(store, one_workflow.Greets) as script:
+        script.start("Ada")
+        script.resolve(1, "Hello Ada")
+    for target in (one_workflow, "one_workflow", [one_workflow.Greets, one_workflow.greet], "one_workflow:Greets"):
+        done = lockstep.replay("temporal/order-7", target, store=store)
+        assert (done.identical, done.result) == (True, "Hello Ada, said at 22:13")
 
 
 def test_the_digest_is_that_of_each_replay_and_of_no_other_run(store: Path) -> None:
