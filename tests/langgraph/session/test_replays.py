@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from threaded_graphs import PROGRAMS, REACHED, SAVERS, agent, edited_state, thread, two_turns, without_saver
 
 import lockstep
@@ -125,3 +126,32 @@ def test_what_a_program_calls_between_two_pieces_of_a_stream_and_after_a_graph_i
     assert threads["look"] is None and threads["get_order"] == "langgraph/t-1", threads
     assert "look" not in own and "get_order" in own
     assert lockstep.replay("run", program).identical
+
+
+def test_a_saver_prepares_its_database_and_forgets_a_thread_as_without_a_session() -> None:
+    reached: list[str] = []
+
+    class Prepared(InMemorySaver):
+        def setup(self) -> None:
+            reached.append("setup")
+
+        def delete_thread(self, thread_id: str) -> None:
+            reached.append(f"delete {thread_id}")
+            super().delete_thread(thread_id)
+
+    saver = Prepared()
+
+    def program() -> Any:
+        saver.setup()
+        two_turns(saver)
+        saver.delete_thread("t-1")
+        return two_turns(saver)
+
+    with lockstep.record("run") as session:
+        recorded = program()
+    assert session.report is not None and session.report.faults == ()
+    assert reached == ["setup", "delete t-1"]
+    replay = lockstep.replay("run", program)
+    assert reached == ["setup", "delete t-1"], "a replay touches no database"
+    assert replay.identical, replay.divergence
+    assert replay.result == recorded

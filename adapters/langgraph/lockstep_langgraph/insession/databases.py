@@ -14,7 +14,7 @@ from lockstep.session import current as sessions
 from lockstep.session import lanes
 from lockstep.session.lanes import leave
 from lockstep.taps.files import databases
-from lockstep_langgraph.insession import operations
+from lockstep_langgraph.insession import operations, waiting
 from lockstep_langgraph.insession.kept import Session
 
 
@@ -122,7 +122,7 @@ class Opened:
                 op.outcome(await call.atake(), call)
             return self.stand_in()
         self._manager = self._make()
-        saver, waited = await operations.real(op, self._manager.__aenter__)
+        saver, waited = await waiting.real(op, self._manager.__aenter__)
         if waited is not None:
             waited.end(Status.OK)
         return saver
@@ -134,7 +134,7 @@ class Opened:
             if call is not None:
                 op.outcome(await call.atake(), call)
             return None
-        passed, waited = await operations.real(op, lambda: self._manager.__aexit__(*error))
+        passed, waited = await waiting.real(op, lambda: self._manager.__aexit__(*error))
         if waited is not None:
             waited.end(Status.OK)
         return passed

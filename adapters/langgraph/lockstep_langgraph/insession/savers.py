@@ -14,24 +14,24 @@ from typing import Any
 from lockstep.log import untapped
 from lockstep.session import current as sessions
 from lockstep.session import lanes
-from lockstep_langgraph.insession import databases, kept, operations
+from lockstep_langgraph.insession import databases, kept, reading, writing
 
 _CHANGES = ("delete_thread", "delete_for_runs", "copy_thread", "prune")
 _SYNC: dict[str, Callable[..., Any]] = {
-    "get_tuple": operations.get_tuple,
-    "list": operations.list_,
-    "put": operations.put,
-    "put_writes": operations.put_writes,
-    "setup": operations.setup,
-    **{name: operations.changing(name) for name in _CHANGES},
+    "get_tuple": reading.get_tuple,
+    "list": reading.list_,
+    "put": writing.put,
+    "put_writes": writing.put_writes,
+    "setup": writing.setup,
+    **{name: writing.changing(name) for name in _CHANGES},
 }
 _ASYNC: dict[str, Callable[..., Any]] = {
-    "aget_tuple": operations.aget_tuple,
-    "alist": operations.alist,
-    "aput": operations.aput,
-    "aput_writes": operations.aput_writes,
-    "asetup": operations.asetup,
-    **{f"a{name}": operations.achanging(name) for name in _CHANGES},
+    "aget_tuple": reading.aget_tuple,
+    "alist": reading.alist,
+    "aput": writing.aput,
+    "aput_writes": writing.aput_writes,
+    "asetup": writing.asetup,
+    **{f"a{name}": writing.achanging(name) for name in _CHANGES},
 }
 _HISTORY = ("get_delta_channel_history", "aget_delta_channel_history")
 
@@ -56,7 +56,7 @@ def _wrap(cls: Any) -> None:
     for name, function in [*_SYNC.items(), *_ASYNC.items()]:
         plain = cls.__dict__.get(name)
         if inspect.isfunction(plain):
-            asks = operations.asetup if name == "setup" and inspect.iscoroutinefunction(plain) else function
+            asks = writing.asetup if name == "setup" and inspect.iscoroutinefunction(plain) else function
             setattr(cls, name, _asking(plain, asks))
     opens = cls.__dict__.get("from_conn_string")
     if isinstance(opens, classmethod):
