@@ -74,6 +74,7 @@ bench:
 	@.ci/environment main peer
 	.venv/bin/python bench/compare.py --write $(ARGS)
 	.venv/bin/python bench/savers.py --write $(ARGS)
+	.venv/bin/python bench/temporal.py --write $(ARGS)
 
 stress:
 	@.ci/environment main

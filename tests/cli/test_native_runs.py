@@ -270,7 +270,7 @@ def test_verify_without_a_graph_looks_at_the_record_and_says_what_a_replay_needs
 ) -> None:  # fmt: skip
     done = lockstep("verify", "t-91")
     assert done.returncode == 0 and "consistent" in done.stderr
-    assert "lockstep replay t-91 --target MODULE:GRAPH" in done.stderr
+    assert "lockstep replay t-91 --target MODULE:NAME" in done.stderr
     found = json.loads(lockstep("verify", "t-91", "--json").stdout)
     assert found["identical"] and found["consistent"] and found["replays"] == 0
 

@@ -90,7 +90,7 @@ def verify(
         if checked.native and not command:
             # Nothing was recorded that could run it: the record is all there is to look at.
             times = 0
-            again = f"lockstep replay {shlex.quote(run)} --target MODULE:GRAPH"
+            again = f"lockstep replay {shlex.quote(run)} --target MODULE:NAME"
             _say([["  a replay needs what made it: ", (again, "address")]], quiet=as_json or bool(checked.problems))
         elif not checked.problems and not refused:
             with open(os.devnull, "wb") as nowhere, _Progress(times, quiet=as_json) as progress:

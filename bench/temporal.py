@@ -1,0 +1,167 @@
+"""Temporal without a server: what importing, replaying and bisecting a workflow's history takes.
+
+    python bench/temporal.py [--quick] [--write]
+
+`--write` puts the table into docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from contenders import ROOT, WORKLOADS, run, told
+from rounds import figure
+
+_PAGE = ROOT / "docs" / "benchmarks.md"
+_TABLE = re.compile(r"(<!-- temporal[^>]*-->\n).*?(<!-- end of temporal -->)", re.DOTALL)
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """How much is done. `lengths`: activities of three histories, each twice as long as the one before."""
+
+    rounds: int
+    lengths: tuple[int, int, int]
+
+
+FULL = Sizes(rounds=3, lengths=(500, 1000, 2000))
+QUICK = Sizes(rounds=1, lengths=(50, 100, 200))
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line of the table: a figure in every round. `most`: it is at most this."""
+
+    title: str
+    unit: str
+    figures: Sequence[float]
+    most: float | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        goal = ""
+        if self.most is not None:
+            goal = f"≤ {self.most:g}: {'yes' if statistics.median(self.figures) <= self.most else 'NO'}"
+        return self.title, self.unit, figure(self.figures), goal
+
+
+def _costs(*words: object) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        figures = Path(folder, "figures.json")
+        run([sys.executable, WORKLOADS / "workflow_costs.py", *words, figures])
+        found: dict[str, float] = json.loads(figures.read_text())
+        return found
+
+
+def _histories(sizes: Sizes) -> Iterator[Row]:
+    found = [[_costs("history", length) for _ in range(sizes.rounds)] for length in sizes.lengths]
+    short, middle, long = sizes.lengths
+    for what in ("import", "replay"):
+        took = [[each[what] for each in rounds] for rounds in found]
+        for length, seconds in zip(sizes.lengths, took, strict=True):
+            yield Row(f"{what} of a history of {length:,} activities", "ms", [each * 1e3 for each in seconds])
+        # What an activity more takes, late and early: what is quadratic would double.
+        growth = [
+            ((last - between) / (long - middle)) / ((between - first) / (middle - short))
+            for first, between, last in zip(*took, strict=True)
+        ]
+        title = f"{what}: an activity more, near {(middle + long) // 2:,} / near {(short + middle) // 2:,}"
+        yield Row(title, "", growth, 1.4)
+    sizes_of = [each["bytes"] / each["json"] for each in found[-1]]
+    yield Row(f"file of {long:,} activities / its JSON", "", sizes_of)
+
+
+_PLACES = (1, 20, 40)  # of the bad answer
+
+
+def _bisects(sizes: Sizes) -> Iterator[Row]:
+    rounds = [[_costs("bisect", place) for place in _PLACES] for _ in range(sizes.rounds)]
+    for what, title, unit, most in (
+        ("first", "the first one in a process", "s", 1.0), ("bisect", "each one after that", "s", 1.0),
+        ("probes", "probes", "", 7), ("live", "live calls", "", None),
+    ):  # fmt: skip
+        worst = [max(each[what] for each in found) for found in rounds]
+        yield Row(f"bisect of 40 activities, at the worst of {len(_PLACES)} places: {title}", unit, worst, most)
+    yield Row("the same by the command line, whole command", "s", [_command() for _ in range(sizes.rounds)])
+
+
+def _command() -> float:
+    """`lockstep bisect` of a bad answer in the middle, in seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, history, judge = Path(folder, "store.db"), Path(folder, "history.json"), Path(folder, "judge.py")
+        made = "import measuring; print(measuring.history(40, {20: measuring.BAD}))"
+        _, status, text = told([sys.executable, "-c", made])
+        assert status == 0, text
+        history.write_bytes(text)
+        run([sys.executable, "-m", "lockstep", "import", "--store", store, history])
+        # Asked eight times, a judge that loads Lockstep would be most of what is measured.
+        judge.write_text(
+            "import os, sqlite3, sys\n"
+            "from lockstep.log.address import parse\n"
+            "from lockstep.log.store import open_store\n"
+            "place = parse(os.environ['LOCKSTEP_RUN'])\n"
+            "with open_store(os.environ['LOCKSTEP_STORE']) as store:\n"
+            "    reader = store.run(place.path, place.branch)\n"
+            "    ends = [seq for seq, event in reader.heads(reader.main) if event.kind == 5]\n"
+            "    sys.exit(reader.body(reader.main, ends[-1]) < 0)\n"
+        )
+        spent = run([
+            sys.executable, "-m", "lockstep", "bisect", "--store", store, "measuring", "--bad",
+            f"{sys.executable} {judge}", "--live", "measure", "--target", "measuring",
+        ])  # fmt: skip
+        return spent.wall / 1e3
+
+
+def measure(sizes: Sizes, show: Callable[[str], object]) -> list[Row]:
+    """Measures all; each line is shown as it is known."""
+    rows: list[Row] = []
+    for part in (_histories, _bisects):
+        for row in part(sizes):
+            rows.append(row)
+            title, unit, shown, goal = row.cells()
+            show(f"{title:<72}{unit:<4}{shown:>14}   {goal}".rstrip())
+    return rows
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    heads = ("", "unit", "Lockstep", "goal"), ("---", "---", "--:", "---")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *(row.cells() for row in rows)))
+
+
+def page(text: str, rows: Sequence[Row]) -> str:
+    """The page with this table written anew."""
+    about = (
+        f"Measured {datetime.date.today():%Y-%m-%d} by `make bench`: lockstep-replay {version('lockstep-replay')}, "
+        f"temporalio {version('temporalio')}, CPython {platform.python_version()}, {platform.system()}, "
+        f"{os.cpu_count()} cores."
+    )
+    written, places = _TABLE.subn(lambda found: f"{found[1]}\n{about}\n\n{markdown(rows)}\n\n{found[2]}", text)
+    if places != 1:
+        raise ValueError(f"{_PAGE.name} has {places} places for the table of Temporal")
+    return written
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a small run: shows that it works, and the order of size")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    asked = parser.parse_args()
+    rows = measure(QUICK if asked.quick else FULL, lambda text: print(text, flush=True))
+    if asked.write:
+        _PAGE.write_text(page(_PAGE.read_text(), rows))
+
+
+if __name__ == "__main__":
+    main()
