@@ -10,7 +10,7 @@ another run: arguments, durations, ids that the program chose. Numbers, task que
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -106,8 +106,13 @@ class Answered(msgspec.Struct, frozen=True):
 
 def commands_of(completion: WorkflowActivationCompletion, read: Plain = plain) -> tuple[Command, ...]:
     """The commands of a workflow task in their order; none of one that failed. `read`: what a payload holds."""
+    return read_commands(completion.successful.commands, read)
+
+
+def read_commands(messages: Iterable[Any], read: Plain = plain) -> tuple[Command, ...]:
+    """The same of WorkflowCommand messages."""
     found = []
-    for message in completion.successful.commands:
+    for message in messages:
         variant = message.WhichOneof("variant")
         make = _COMMANDS.get(variant or "")
         if make is None:

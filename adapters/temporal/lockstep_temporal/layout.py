@@ -23,8 +23,8 @@ from urllib.parse import quote
 from lockstep.log import canonical
 from lockstep.log.model import Status, Value
 from lockstep_temporal import commands as c
-from lockstep_temporal.commands import Answered, Command, Plain
-from lockstep_temporal.protos import KIND, plain, to_value
+from lockstep_temporal.commands import Answered, Command
+from lockstep_temporal.protos import KIND, to_value
 
 LANE = "main"
 TURN, ATTEMPT, REST = "turn", "attempt", "rest"
@@ -96,8 +96,11 @@ def cause_of(init: Any) -> str:
     return initiator or (CONTINUED if init.continued_from_execution_run_id else STARTED)
 
 
-def ending(commands: Sequence[Command], read: Plain = plain) -> tuple[str, Value] | None:
-    """How a workflow task ended the execution: status and body of the turn's END; None where it goes on."""
+def ending(
+    commands: Sequence[Command], write: Callable[[Any], Value] | None = None
+) -> tuple[str, Value] | None:  # fmt: skip
+    """How a workflow task ended the execution: status and body of the turn's END; None where it goes on. `write`: as
+    in `failure_form`."""
     for command in commands:
         if command.kind == c.COMPLETE:
             return Status.OK, command.request["result"]
@@ -105,7 +108,7 @@ def ending(commands: Sequence[Command], read: Plain = plain) -> tuple[str, Value
             asked: dict[str, Value] = {"workflow_type": command.name, **command.request}
             return Status.OK, {"continue_as_new": asked}
         if command.kind == c.FAIL:
-            return Status.ERROR, failure_form(command.variant.failure, read)
+            return Status.ERROR, failure_form(command.variant.failure, write)
         if command.kind == c.CANCELLED:
             return Status.CANCELLED, None
     return None
@@ -117,26 +120,30 @@ def ending(commands: Sequence[Command], read: Plain = plain) -> tuple[str, Value
 def begun(command: Command, request: Value, declared: str = "") -> dict[str, Value]:
     """The body of a command's BEGIN. `request`: as it is stored; `declared`: the class of the effect."""
     body: dict[str, Value] = {"request": request, "seq": command.seq}
-    said = command.variant
-    if command.kind in (c.ACTIVITY, c.LOCAL_ACTIVITY) or hasattr(said, "activity_id"):
+    if command.kind == c.LOCAL_ACTIVITY:
+        body["local"] = True
+    if c.FAMILY[command.kind] == c.ACTIVITY:
+        said = command.variant
         if said.activity_id and said.activity_id != str(command.seq):
             body["id"] = said.activity_id
         if said.cancellation_type:
-            body["cancellation"] = _CANCELLATION.get(said.cancellation_type, "other")
+            body["cancellation"] = cancellation(said.cancellation_type)
     if declared:
         body["class"] = declared
     return body
 
 
-_CANCELLATION = {1: "wait", 2: "abandon"}  # enum ActivityCancellationType; 0: try
+def cancellation(type_: int) -> str:
+    """What comes of cancelling an activity, by its ActivityCancellationType: "try", "wait" or "abandon"."""
+    return ("try", "wait", "abandon")[type_] if 0 <= type_ <= 2 else "try"
 
 
-def outcome(answer: Answered, read: Plain = plain) -> Value:
+def outcome(answer: Answered) -> Value:
     """The body of an END, by the job that brought it."""
-    return failure_form(answer.failure, read) if answer.failure is not None else answer.value
+    return failure_form(answer.failure) if answer.failure is not None else answer.value
 
 
-def failure_form(failure: Any, read: Plain = plain, write: Callable[[Any], Value] | None = None) -> Value:
+def failure_form(failure: Any, write: Callable[[Any], Value] | None = None) -> Value:
     """A failure as core has exceptions (`lockstep.session.exceptions`), so that it is shown as one; "failure" is the
     message itself, exactly. `write`: makes data of a message, `to_value` if not given."""
     form = _form(failure)
@@ -190,12 +197,15 @@ def step_name(names: Iterable[str]) -> str:
 
 
 def step_record(
-    run_id: str, lengths: Sequence[int], jobs: Sequence[str], commands: Sequence[str], **exact: Value
+    run_id: str, lengths: Sequence[int], jobs: Sequence[str], commands: Sequence[str], at: Any = None, **exact: Value
 ) -> dict[str, Value]:
-    """The body of a STEP. `lengths`: of the history, at each activation. `exact`: tasks or events."""
+    """The body of a STEP. `lengths`: of the history, at each activation; `at`: the workflow's clock at the last one, as
+    a Timestamp; `exact`: tasks or events, and notes."""
+    moment = f"{at.seconds:012d}.{at.nanos:09d}" if at is not None else ""
     return {
-        "channels": {}, "whole": True, "run_id": run_id, "history_length": lengths[-1] if lengths else 0,
-        "lengths": list(lengths), "jobs": list(jobs), "commands": list(commands), **exact,
+        "channels": {}, "whole": True, "id": moment, "run_id": run_id,
+        "history_length": lengths[-1] if lengths else 0, "lengths": list(lengths), "jobs": list(jobs),
+        "commands": list(commands), **exact,
     }  # fmt: skip
 
 
@@ -220,8 +230,8 @@ def step_key(normal: Value) -> bytes:
 
 
 def normal_commands(commands: Sequence[Command], names: Mapping[tuple[str, int], str]) -> list[Value]:
-    """The commands of a step as a history has them too. `names`: by family and number, of what was begun earlier, but
-    for local activities."""
+    """The commands of a step as a history has them too. `names`: by family and number, of what it cancels, but for
+    local activities and what is abandoned."""
     never = unsent(commands)
     found: list[Value] = []
     for command in commands:

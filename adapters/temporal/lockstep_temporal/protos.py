@@ -39,6 +39,7 @@ type ToPayload = Callable[[Mapping[str, Any]], Payload]
 _JSON = b"json/plain"
 _ENCODING = "encoding"
 _PAYLOAD = Payload.DESCRIPTOR.full_name
+_SEARCH = "temporal.api.common.v1.SearchAttributes"  # the server reads these: no codec ever sees them
 _PLAIN_FIELDS = frozenset({"metadata", "data"})
 
 _read_json = msgspec.json.Decoder().decode
@@ -195,7 +196,12 @@ class _Writer:
         self._unknown = unknown
 
     def message(self, message: Any) -> Value:
-        return self._payload(message) if message.DESCRIPTOR.full_name == _PAYLOAD else self.fields(message)
+        name = message.DESCRIPTOR.full_name
+        if name == _PAYLOAD:
+            return self._payload(message)
+        if name == _SEARCH and self._payload is not payload_value:
+            return _Writer(payload_value, self._unknown).fields(message)
+        return self.fields(message)
 
     def fields(self, message: Any) -> dict[str, Value]:
         found: dict[str, Value] = {}

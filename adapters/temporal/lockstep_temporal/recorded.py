@@ -44,10 +44,11 @@ class ExecutionTurn(msgspec.Struct, frozen=True):
     run_id     of the execution
     cause      why it began: start, continue_as_new, cron, retry; reset
     arguments  plain
-    seqs       numbers of the BEGIN events, the last one where it goes on
+    seqs       numbers of the BEGIN events, the last one where it goes on; `pos`: position of that
     first      number of its first step, `last` of its last one; -1 where there is none
     status     ok, error or cancelled; "" while it is on, or where it was cut off
     end_seq    number of its END event, -1 for none
+    left       whether the branch left its parent in it, and has not gone on with it yet
     """
 
     number: int
@@ -56,10 +57,12 @@ class ExecutionTurn(msgspec.Struct, frozen=True):
     cause: str
     arguments: list[Value]
     seqs: tuple[int, ...]
+    pos: int
     first: int
     last: int
     status: str
     end_seq: int
+    left: bool
 
     @property
     def steps(self) -> range:
@@ -218,7 +221,8 @@ class Recorded:
         for turn in self.record.turns:
             made = self._turn(turn)
             before = found[-1] if found else None
-            if before is not None and before.run_id == made.run_id and not before.status:
+            goes_on = before is not None and (before.run_id == made.run_id or made.cause == layout.RESET)
+            if before is not None and goes_on and before.left:
                 made = replace(
                     made, number=before.number, cause=before.cause, seqs=before.seqs + made.seqs,
                     first=before.first if before.first >= 0 else made.first,
@@ -237,10 +241,42 @@ class Recorded:
         arguments = told.get("arguments")
         return ExecutionTurn(
             turn.number, str(told.get("run_id", "")), turn.entry, str(told.get("cause", "")),
-            arguments if isinstance(arguments, list) else [], (turn.seq,),
+            arguments if isinstance(arguments, list) else [], (turn.seq,), turn.pos,
             first if here else -1, last if here else -1, str(turn.end.what) if turn.end is not None else "",
-            turn.end_seq,
+            turn.end_seq, turn.left,
         )  # fmt: skip
+
+    def before(self, step: int) -> int:
+        """The position before all that came with step number `step`, and behind all that the one before it has
+        commanded: where a branch leaves in which that workflow task is another one. Of the first step of a turn, before
+        that began. With the number of steps: before what has come since the last one."""
+        steps = self.record.steps
+        after = steps[step - 1][1].pos if step else 0
+        stop = steps[step][1].pos if step < len(steps) else sys.maxsize
+        begun = {event.pos: event for _, event in self.record.heads if event.kind is Kind.BEGIN}
+        at = after
+        for _, event in self.record.heads:
+            if not after < event.pos < stop:
+                continue
+            if event.kind is Kind.BEGIN and (event.what in commands.INBOUND or event.what == TURN):
+                break
+            of = begun.get(event.of) if event.kind is Kind.END else None
+            if of is not None and of.what != TURN and not of.of:
+                break
+            at = event.pos
+        return at
+
+    def in_flight(self, at: int) -> tuple[RecordedEffect, ...]:
+        """The commands of the turn that is on at a position which had no answer there."""
+        begun = [turn.pos for turn in self.record.turns if turn.pos <= at]
+        return tuple(
+            effect
+            for effect in self.effects
+            if not effect.inbound
+            and begun
+            and begun[-1] < effect.begin.pos <= at
+            and (effect.end is None or effect.end.pos > at)
+        )
 
     @cached_property
     def steps(self) -> tuple[RecordedStep, ...]:

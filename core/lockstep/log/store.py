@@ -118,11 +118,14 @@ class Shared(Protocol):
     branch   its name; `run`: the run's
     started  nanoseconds since the epoch, when the run began: what `Event.at` counts from
     events   how many events the stream itself had when this process last wrote to it
+    patience seconds that `append` waits for others who write to the store: less where the program waits for it
 
     Positions are consecutive, and go on behind its parent's in a branch: the event at position `p` has the number (seq)
     `p - 1` for a reader of the branch, so `reader.body(reader.main, p - 1)` is its body. Usable from any thread, one at
     a time; in a forked child it goes on by itself, without the turns that the parent has open.
     """
+
+    patience: float
 
     @property
     def stream(self) -> int: ...
@@ -139,13 +142,14 @@ class Shared(Protocol):
     @property
     def events(self) -> int: ...
 
-    def append(self, events: Sequence[Event]) -> tuple[Event, ...]:
+    def append(self, events: Sequence[Event], faults: int = 0) -> tuple[Event, ...]:
         """Stores events in one transaction, all or none, durable against kill -9 when it returns.
 
         Their positions are provisional: each another negative number, which `of` of a later event of the same call may
         name; a positive `of` stays as it is. Returned are the events as stored, at the next positions of the stream,
         whoever wrote last. A BEGIN of kind `turn` makes the run growing, its END says how it rests (`failed` after
-        `error`, else `complete`): give that END to the `Shared` that the BEGIN was given to.
+        `error`, else `complete`): give that END to the `Shared` that the BEGIN was given to. `faults`: how many things
+        could not be recorded since the last time, so that the run is incomplete.
 
         A STEP, WRITES or FORK whose body cannot be stored raises StoreError LS207; of other events such a body is
         replaced, and counts as a fault. Raises StoreError: LS203 (locked too long, disk full: the caller still has the

@@ -142,6 +142,7 @@ class SharedStream:
         self.run = opened.run
         self.branch = opened.branch
         self.started = opened.started
+        self.patience = PATIENCE
         self._writer = writer
         self._base = opened.base
         self._after = opened.after
@@ -161,13 +162,13 @@ class SharedStream:
     def events(self) -> int:
         return self._staging.next
 
-    def append(self, events: Sequence[Event]) -> tuple[Event, ...]:
+    def append(self, events: Sequence[Event], faults: int = 0) -> tuple[Event, ...]:
         writer = self._writer
         with writer.lock:
             connection = writer.connection()
             try:
-                with transaction(connection, writer.path, PATIENCE):
-                    made = self._write(connection, events)
+                with transaction(connection, writer.path, self.patience):
+                    made = self._write(connection, events, faults)
                 self._written(made)
             except BaseException:  # an interrupt (Ctrl-C) may come anywhere in between
                 self._stale = True
@@ -276,11 +277,11 @@ class SharedStream:
         if not ending:
             staging.head, staging.top = self._base, self._after
 
-    def _write(self, connection: sqlite3.Connection, events: Sequence[Event]) -> _Made:
+    def _write(self, connection: sqlite3.Connection, events: Sequence[Event], faults: int = 0) -> _Made:
         version = self._catch_up(connection)
         staging = self._staging
         before = dict(self._turns)
-        staging.faults = 0
+        staging.faults = faults
         kept, turns, ended = self._stage(connection, events, before)
         fold = staging.folds
         # A thread may rest for ever after any turn: small rows of many threads would be most of a store.

@@ -223,6 +223,27 @@ class Journal:
         """What a task of a step has written, of which `of` is the position. Otherwise as `step`."""
         return self._write(Event(Kind.WRITES, self.position(), self.now(), lane, task, node, of, -1, b"", body))
 
+    def append(self, events: Sequence[Event], faults: int = 0) -> tuple[Event, ...]:
+        """Events that belong together, in one transaction with all that was told before. Durable when it returns.
+
+        events   positions are provisional (`position`), `of` may name one of them, or that of any call that was begun
+                 here; secrets in them are hidden already (`hide`)
+        faults   of ours, since the last time: what was recorded is incomplete
+
+        Returns them as stored. Raises StoreError.
+        """
+        with self._lock:
+            return self._append(events, faults)[-len(events) :]
+
+    def hurry(self, seconds: float) -> None:
+        """Waits no longer than this for others who write to the store: then StoreError LS203."""
+        self._shared.patience = seconds
+
+    def rest(self, state: RunState) -> None:
+        """How the branch rests, where the END of a turn cannot say it since another process began that. Raises
+        StoreError."""
+        self._shared.set_state(state)
+
     def end_turn(self, pos: int, status: str, value: Any, state: RunState | None) -> None:
         """See `Turn.end`."""
         body: Value = None
@@ -336,7 +357,7 @@ class Journal:
         with self._lock:
             return self._append((event,))[-1].pos
 
-    def _append(self, own: Sequence[Event]) -> tuple[Event, ...]:
+    def _append(self, own: Sequence[Event], faults: int = 0) -> tuple[Event, ...]:
         self._due = False
         told = self._told
         taken = [told.popleft() for _ in range(len(told))]
@@ -348,7 +369,7 @@ class Journal:
         try:
             if self._real:
                 events = [self._placed(event) for event in events]
-            stored = self._shared.append(events)
+            stored = self._shared.append(events, faults) if faults else self._shared.append(events)
         except BaseException:
             self._keep(ready)
             raise

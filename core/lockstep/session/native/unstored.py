@@ -16,6 +16,8 @@ class Unstored:
     events  what was appended, in order
     """
 
+    patience = 0.0  # nobody else writes
+
     def __init__(self, branch: str = "main", base: int = 0) -> None:
         """`base`: the position that its events come after."""
         self.branch = branch
@@ -25,7 +27,7 @@ class Unstored:
         self._top = base
         self._turn = Held()
 
-    def append(self, events: Sequence[Event]) -> tuple[Event, ...]:
+    def append(self, events: Sequence[Event], faults: int = 0) -> tuple[Event, ...]:
         real: dict[int, int] = {}
         placed = []
         for pos, event in enumerate(events, self._top + 1):

@@ -1,0 +1,221 @@
+"""The runs that a process writes of workflows: one `Books` for each store, whoever has opened it.
+
+    books = Books.of(store)
+    recorder = books.open(workflow)                 goes on with what the log has, or makes the run
+    found = books.place(run_id, activity_id)        where an activity stands that is under way
+
+A run belongs to a chain of executions: a workflow id and the first run id. Workflow ids are used again, so an earlier
+chain may have the name already, and then the run gets a number: `temporal/order-7-2`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import OrderedDict
+from typing import Any, ClassVar
+
+import msgspec
+
+from lockstep.errors import StoreError
+from lockstep.log.store import Store, locate, open_store
+from lockstep.session.native.journal import ROOT, Journal
+from lockstep_temporal import layout, naming, wording
+from lockstep_temporal.recording import Recorder
+from lockstep_temporal.wording import Clear, Coded, Namer, Wording
+
+log = logging.getLogger("lockstep")
+
+PATIENCE = 0.5  # seconds; Temporal takes a workflow that does not come back within 2 for deadlocked
+_REMEMBERED = 1000  # executions that are not on at the moment
+_MOST_FAULTS = 100  # that are told; a worker runs for months
+
+
+class Workflow(msgspec.Struct, frozen=True):
+    """An execution, and how what it does is written.
+
+    converter   the worker's DataConverter, None for the default one
+    namer       how its commands are named as effects
+    """
+
+    namespace: str
+    workflow_id: str
+    run_id: str
+    first_run_id: str
+    workflow_type: str
+    converter: Any = None
+    namer: Namer = naming.effect_of
+    origin: str = layout.WORKER
+
+
+class Books:
+    """See above. Usable from any thread.
+
+    faults   what could not be recorded, in words
+    """
+
+    _all: ClassVar[dict[str, Books]] = {}
+    _making: ClassVar[Any] = threading.Lock()
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.faults: list[str] = []
+        self._store: Store | None = None
+        self._lock = threading.RLock()
+        self._recorders: OrderedDict[str, Recorder] = OrderedDict()  # by run id
+        self._names: dict[tuple[str, str], str] = {}  # by workflow id and first run id
+        self._told: set[str] = set()
+
+    @classmethod
+    def of(cls, store: str | None = None) -> Books:
+        """Those of a store, found as `lockstep.log.store.locate` does. Raises StoreError."""
+        path = os.path.realpath(locate(store, create=True))
+        with cls._making:
+            found = cls._all.get(path)
+            if found is None:
+                found = cls._all[path] = Books(path)
+            return found
+
+    @property
+    def store(self) -> Store:
+        """Opened when something is first written. Raises StoreError."""
+        with self._lock:
+            if self._store is None:
+                self._store = open_store(self.path, create=True)
+            return self._store
+
+    def open(self, workflow: Workflow) -> Recorder:
+        """The recorder of an execution's run: in its newest branch, with all that is written there. Raises
+        StoreError."""
+        with self._lock:
+            known = self._recorders.pop(workflow.run_id, None)
+            if known is None or known.is_open or known.journal.changed():
+                known = self._opened(workflow)
+            self._keep(workflow.run_id, known)
+        self._hold(known)
+        return known
+
+    def lengths(self, workflow: Workflow) -> frozenset[int]:
+        """Of the history, at each of an execution's tasks in the log. Makes no run. Raises StoreError."""
+        with self._lock:
+            name = self._name(workflow)
+            if not self.store.has_run(name):
+                return frozenset()
+        recorder = self.open(workflow)
+        return frozenset(recorder.lengths) if recorder.run_id == workflow.run_id else frozenset()
+
+    def replaced(self, run_id: str, recorder: Recorder) -> None:
+        """The execution goes on in another branch."""
+        with self._lock:
+            self._recorders.pop(run_id, None)
+            self._keep(run_id, recorder)
+        self._hold(recorder)
+
+    def forget(self, run_id: str) -> None:
+        """What is in the log counts, and not what this process knows of it."""
+        with self._lock:
+            known = self._recorders.pop(run_id, None)
+        if known is not None:
+            known.close()
+
+    def recorder(self, run_id: str) -> Recorder | None:
+        """That of an execution which is on in this process, or was lately."""
+        with self._lock:
+            return self._recorders.get(run_id)
+
+    def place(self, run_id: str, activity_id: str) -> tuple[Journal, int] | None:
+        """The branch that an activity stands in which a workflow of this process waits for, and the position of its
+        BEGIN, that of a Journal."""
+        known = self.recorder(run_id)
+        found = known.activity(activity_id) if known is not None else None
+        return (known.journal, found.pos) if known is not None and found is not None and found.pos else None
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """Something could not be recorded: the program goes on."""
+        told = f"{where}: {type(error).__name__}: {error}"
+        if told not in self.faults and len(self.faults) < _MOST_FAULTS:
+            self.faults.append(told)
+            log.warning("lockstep could not record %s", told, exc_info=not isinstance(error, StoreError))
+
+    def close(self) -> None:
+        """Lets go of the store; it may be used again."""
+        with self._lock:
+            for recorder in self._recorders.values():
+                recorder.close()
+                recorder.journal.close()
+            self._recorders.clear()
+            store, self._store = self._store, None
+            if store is not None:
+                store.close()
+
+    def _keep(self, run_id: str, recorder: Recorder) -> None:
+        self._recorders[run_id] = recorder
+        while len(self._recorders) > _REMEMBERED:
+            run_id, oldest = next(iter(self._recorders.items()))
+            del self._recorders[run_id]
+            oldest.close()
+
+    def _hold(self, recorder: Recorder) -> None:
+        """Has the run growing as long as this process may go on with it."""
+        if not recorder.over:
+            recorder.journal.reserve_turn()
+
+    def _opened(self, workflow: Workflow) -> Recorder:
+        name = self._name(workflow)
+        branch = newest(self.store, name) if self.store.has_run(name) else ROOT
+        meta = layout.meta(
+            workflow.workflow_id, workflow.first_run_id, workflow.namespace, workflow.workflow_type, workflow.origin,
+            coded=_is_coded(workflow.converter),
+        )  # fmt: skip
+        journal = Journal.open(self.store, name, meta, branch=branch)
+        if layout.native(journal.meta).get("first_run_id") != workflow.first_run_id:
+            # Another process has made the run of that name just now, of another chain.
+            journal.close()
+            self._names.pop((workflow.workflow_id, workflow.first_run_id), None)
+            return self._opened(workflow)
+        journal.hurry(PATIENCE)
+        return Recorder.resume(journal, wording_of(workflow, journal))
+
+    def _name(self, workflow: Workflow) -> str:
+        chain = workflow.workflow_id, workflow.first_run_id
+        known = self._names.get(chain)
+        number = 1
+        while known is None:
+            name = layout.run_name(workflow.workflow_id, number)
+            if not self.store.has_run(name) or _is_of(self.store.run(name).meta, workflow):
+                known = self._names[chain] = name
+            number += 1
+        if number > 2 and workflow.workflow_id not in self._told:
+            self._told.add(workflow.workflow_id)
+            log.warning(
+                "workflow id %r has been used before, and %s is the run of that: this one is %s",
+                workflow.workflow_id, layout.run_name(workflow.workflow_id), known,
+            )  # fmt: skip
+        return known
+
+
+def newest(store: Store, run: str) -> str:
+    """The branch of a run that its executions go on in. Raises StoreError."""
+    from lockstep.debugger import newest as newest_
+
+    return newest_.branch(store.run(run)) or ROOT
+
+
+def wording_of(workflow: Workflow, journal: Journal) -> Wording:
+    """How what an execution does is written."""
+    codec = wording.codec_of(workflow.converter, workflow.namespace, workflow.workflow_id)
+    if codec is None:
+        return Clear(workflow.namer)
+    return Coded(codec, wording.run_key(journal.secrets.vault), workflow.namer)
+
+
+def _is_coded(converter: Any) -> bool:
+    return converter is not None and converter.payload_codec is not None
+
+
+def _is_of(meta: Any, workflow: Workflow) -> bool:
+    """Whether a run is that of an execution's chain, and written in a way that can be gone on with."""
+    told: dict[str, Any] = meta if isinstance(meta, dict) else {}
+    same = layout.native(told).get("first_run_id") == workflow.first_run_id
+    return same and (told.get("origin") == layout.INTERCEPTOR) == (workflow.origin == layout.INTERCEPTOR)

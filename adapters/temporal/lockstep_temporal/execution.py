@@ -1,0 +1,219 @@
+"""One cached instance of a workflow, as its worker's activations show it: what of them is new, and belongs in the log.
+
+A worker that does not have an instance any more is given the whole history again: these activations replay, and are
+those that the server has accepted. They tell what of the log holds. A task that was recorded and is not among them was
+never taken (its worker died, or a signal came in between): from there on the execution goes on in a branch of its own,
+`retried`; one that is among them and was not recorded (another worker had it, or recording began later) is recorded
+now. A reset is an execution that shares the beginning of another one: a branch likewise, `reset`.
+
+Whatever goes wrong here is ours: the workflow goes on, and its run is called incomplete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+
+from lockstep.errors import Code, StoreError
+from lockstep_temporal import commands, layout, naming
+from lockstep_temporal.books import PATIENCE, Books, Workflow, wording_of
+from lockstep_temporal.recorded import Recorded
+from lockstep_temporal.recording import Recorder
+
+type Task = tuple[WorkflowActivation, WorkflowActivationCompletion]
+
+_MOST_KEPT = 256  # tasks that wait for a store which cannot be written
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """What a worker's instances are recorded with."""
+
+    books: Books
+    converter: Any = None
+    namer: Callable[[commands.Command], naming.Named] = naming.effect_of
+
+    def execution(self, info: Any) -> Execution:
+        """Of an instance with this `temporalio.workflow.Info`."""
+        return Execution(
+            self.books,
+            Workflow(
+                info.namespace, info.workflow_id, info.run_id, info.first_execution_run_id or info.run_id,
+                info.workflow_type, self.converter, self.namer,
+            ),
+        )  # fmt: skip
+
+
+class Execution:
+    """See above. One thread at a time."""
+
+    def __init__(self, books: Books, workflow: Workflow) -> None:
+        self._books = books
+        self._workflow = workflow
+        self._recorder: Recorder | None = None
+        self._logged: frozenset[int] | None = None  # lengths of the history at the tasks in the log, while it replays
+        self._accepted: list[int] = []  # the same of what it replays
+        self._due: list[Task] = []  # tasks that are not in the log yet
+        self._again: list[Task] = []  # that the log has, of a workflow task that is on once more
+        self._original = workflow.run_id
+
+    def activated(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
+        """Records what is new in it. Never raises."""
+        try:
+            if commands.is_eviction(activation):
+                self._evicted()
+            elif len(activation.jobs) and not commands.is_query(activation):
+                self._taken(activation, completion)
+        except Exception as error:
+            self._failed(error)
+
+    def _evicted(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def _failed(self, error: Exception) -> None:
+        self._books.fault(f"a task of workflow {self._workflow.workflow_id}", error)
+        waits = isinstance(error, StoreError) and error.code is Code.UNWRITABLE and len(self._due) < _MOST_KEPT
+        if self._recorder is not None:
+            self._recorder.fault()
+        if not waits:
+            self._due = []
+
+    def _taken(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
+        init = commands.started(activation)
+        if init is not None and init.original_execution_run_id:
+            self._original = init.original_execution_run_id
+        if activation.is_replaying:
+            self._replayed(activation, completion)
+            return
+        if completion.HasField("failed"):
+            self._ready(activation).note(activation, completion)
+            return
+        self._due.append((activation, completion))
+        recorder = self._ready(activation)
+        while self._due:
+            self._record(recorder, *self._due[0])
+            del self._due[0]
+            recorder = self._recorder or recorder
+
+    def _replayed(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
+        if self._logged is None:
+            self._logged = self._books.lengths(self._workflow)
+        self._accepted.append(activation.history_length)
+        # A reset may share another execution's tasks, but not the first: it says whose run it is.
+        if activation.history_length not in self._logged or commands.started(activation) is not None:
+            self._due.append((activation, completion))
+
+    # Against the log.
+
+    def _ready(self, now: WorkflowActivation) -> Recorder:
+        """The recorder, with the log as far as the history is."""
+        if self._recorder is not None:
+            return self._recorder
+        recorder = self._books.open(self._workflow)
+        if recorder.run_id != self._workflow.run_id and self._is_reset(recorder):
+            recorder = self._left(recorder, self._shared(recorder), layout.RESET)
+        elif recorder.run_id == self._workflow.run_id:
+            shared = self._shared(recorder)
+            rest = recorder.lengths[shared:]
+            if recorder.loose:
+                recorder = self._left(recorder, shared, layout.RETRIED)
+            elif rest and shared == len(self._accepted) and set(rest) == {now.history_length}:
+                self._again = self._tasks(recorder, shared)
+            elif rest:
+                recorder = self._left(recorder, shared, layout.RETRIED)
+        known = set(recorder.lengths)
+        self._due = [task for task in self._due if task[0].history_length not in known or task[0] is now]
+        self._accepted, self._logged = [], None
+        self._recorder = recorder
+        return recorder
+
+    def _is_reset(self, recorder: Recorder) -> bool:
+        return self._original != self._workflow.run_id and recorder.run_id == self._original
+
+    def _shared(self, recorder: Recorder) -> int:
+        """How many tasks at the beginning of the log the server has accepted."""
+        pairs = zip(recorder.lengths, self._accepted, strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def _record(self, recorder: Recorder, activation: WorkflowActivation, completion: Any) -> None:
+        if self._again:
+            if _same(self._again[0], (activation, completion)):
+                del self._again[0]
+                return
+            recorder = self._left(recorder, len(recorder.lengths) - len(self._again), layout.RETRIED)
+            self._recorder = recorder
+            self._again = []
+        self._write(recorder, activation, completion)
+
+    def _write(self, recorder: Recorder, activation: WorkflowActivation, completion: Any) -> None:
+        if recorder.run_id != self._workflow.run_id or recorder.over:
+            self._begin(recorder, activation)
+        recorder.task(activation, completion)
+
+    def _begin(self, recorder: Recorder, activation: WorkflowActivation) -> None:
+        if commands.started(activation) is None:
+            raise LookupError(f"the log has no beginning of execution {self._workflow.run_id}")
+        cause = layout.RESET if self._original != self._workflow.run_id else ""
+        recorder.begin(activation, cause)
+        recorder.journal.reserve_turn()
+
+    # Branches.
+
+    def _left(self, recorder: Recorder, shared: int, cause: str) -> Recorder:
+        """A branch that has the first tasks of the execution in the log, and goes on with this one."""
+        recorded = Recorded(recorder.journal.reader())
+        turn = recorded.turns[-1]
+        number, parts = _cut(recorded, turn.steps, shared)
+        at = recorded.before(number)
+        again = [(effect.begin, recorded.record.body(effect.begin_seq)) for effect in recorded.in_flight(at)]
+        tasks = self._tasks(recorder, shared - parts)[:parts]
+        journal = recorder.journal.fork(cause, at, latest=True, origin=f":{max(number - 1, 0)}")
+        journal.hurry(PATIENCE)
+        recorder.close()
+        if number > turn.first:
+            Recorder(journal).go_on(
+                self._workflow.run_id, self._workflow.workflow_type, turn.arguments, cause, again
+            )  # fmt: skip
+        made = Recorder.resume(journal, wording_of(self._workflow, journal))
+        for task in tasks:  # those of the step that is left that hold
+            self._write(made, *task)
+        self._books.replaced(self._workflow.run_id, made)
+        return made
+
+    def _tasks(self, recorder: Recorder, shared: int) -> list[Task]:
+        """The tasks of the execution in the log from one on."""
+        coded: Any = recorder.wording
+        decode = coded.payload if coded.coded else None
+        recorded = Recorded(recorder.journal.reader(), recorder.journal.secrets, decode)
+        found: list[Task] = []
+        for number in recorded.turns[-1].steps:
+            found += recorded.steps[number].tasks()
+        return found[shared:]
+
+
+def _same(one: Task, other: Task) -> bool:
+    """Whether a workflow task that is on once more was given the same jobs and has answered the same."""
+    return _said(one) == _said(other)
+
+
+def _said(task: Task) -> tuple[list[bytes], bytes]:
+    completion = WorkflowActivationCompletion()
+    completion.CopyFrom(task[1])
+    completion.run_id = ""
+    jobs = [job.SerializeToString(deterministic=True) for job in task[0].jobs]
+    return jobs, completion.SerializeToString(deterministic=True)
+
+
+def _cut(recorded: Recorded, steps: range, shared: int) -> tuple[int, int]:
+    """The number of the first step that is not all of the first tasks, and how many of its parts these are."""
+    for number in steps:
+        parts = len(recorded.steps[number].lengths)
+        if parts > shared:
+            return number, shared
+        shared -= parts
+    return steps.stop, 0

@@ -1,0 +1,398 @@
+"""Writes the workflow tasks of one execution into a branch of its run, as `lockstep_temporal.layout` has them.
+
+    recorder = Recorder.resume(journal, wording)          or, of a new run or branch: Recorder(journal, wording)
+    recorder.begin(first)                                 a turn, by the activation that initializes its execution
+    recorder.task(activation, completion)                 durable when it returns; the position of the STEP, or 0
+
+A worker's recording gives it each activation with its completion, and all that follows from them is written here. A
+fork's tail (`effects=False`) has its calls answered by `Forking`, which writes their beginnings and ends itself: begin
+them in the order of the commands once `task` has returned, and end them before the task that brings the answers.
+
+One thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+
+from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.log.steps import TURN, rest
+from lockstep.session.native.journal import Journal
+from lockstep_temporal import commands, layout
+from lockstep_temporal.batch import Batch, Open, attempt_of, backoff_of, waiting
+from lockstep_temporal.commands import FAMILY, Answered, Command
+from lockstep_temporal.wording import Clear, Wording
+
+type At = tuple[str, int]  # a command: its family and number
+type Copies = Iterable[tuple[Event, Value]]
+
+_MOST_NOTES = 10
+
+
+class Part(msgspec.Struct, frozen=True):
+    """An activation with its completion, written down: a step, or with local activities a part of one. `targets`: names
+    of what its commands cancel."""
+
+    length: int
+    timestamp: Any
+    jobs: tuple[Answered, ...]
+    job_texts: list[str]
+    names: list[str]
+    commands: tuple[Command, ...]
+    command_texts: list[str]
+    targets: dict[At, str]
+    exact: Value
+
+
+class State(msgspec.Struct):
+    """What is on: commands that wait, and the parts of the step that is open."""
+
+    open: dict[At, Open]
+    parts: list[Part]
+
+    def copy(self) -> State:
+        return State(dict(self.open), list(self.parts))
+
+
+class Recorder:
+    """One execution, being written.
+
+    journal   the branch
+    run_id    of the execution, "" before it began
+    lengths   of the history, at each activation of it that is written: what it is known by
+    step      position of the last STEP of the branch, 0 for none
+    loose     whether the log has the beginning of a step that was cut off in the middle of its workflow task
+    """
+
+    def __init__(self, journal: Journal, wording: Wording | None = None, *, effects: bool = True) -> None:
+        self.journal = journal
+        self.wording: Wording = wording if wording is not None else Clear()
+        self.run_id = ""
+        self.lengths: list[int] = []
+        self.step = 0
+        self.loose = False
+        self._effects = effects
+        self._state = State({}, [])
+        self._turn = 0
+        self._began_here = False
+        self._notes: list[Value] = []  # what is no step: told with the next one
+        self._rejected: list[Value] = []
+        self._faults = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a step is open: its workflow task goes on with another activation."""
+        return bool(self._state.parts)
+
+    @property
+    def over(self) -> bool:
+        """Whether the execution has ended, or has not begun."""
+        return not self._turn
+
+    def begin(self, activation: WorkflowActivation, cause: str = "", continued_from: str = "") -> int:
+        """A turn begins, or goes on in this branch, by the activation that initializes the workflow. `cause`: where it
+        is another one than that says. Returns the position of its BEGIN. Raises StoreError."""
+        init = commands.started(activation)
+        batch = Batch(self.journal, self.wording.task())
+        start = next(job for job in batch.written.answers(activation) if job.kind == commands.START)
+        request = layout.turn_request(
+            activation.run_id, start.value if isinstance(start.value, list) else [], cause or layout.cause_of(init),
+            continued_from or init.continued_from_execution_run_id,
+        )  # fmt: skip
+        return self._begin(batch, activation.run_id, init.workflow_type, request)
+
+    def _begin(self, batch: Batch, run_id: str, workflow_type: str, request: Value) -> int:
+        batch.add(Kind.BEGIN, TURN, workflow_type, body={"request": request})
+        (stored,) = batch.append(self._faults)
+        self._faults = 0
+        self._turn, self._began_here = stored.pos, True
+        self._state.parts = []
+        if run_id != self.run_id:
+            self.run_id = run_id
+            self.lengths = []
+            self._state.open = {}
+        return stored.pos
+
+    def task(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> int:
+        """A workflow task, or a part of one: neither a query nor an eviction. Returns the position of its STEP, 0 where
+        that stays open. Raises StoreError; then nothing of it is written."""
+        if completion.HasField("failed"):
+            self.note(activation, completion)
+            return 0
+        if _only_rejects(activation, completion):
+            names = [self.journal.hide(job.do_update.name) for job in activation.jobs]
+            self._rejected = [*self._rejected, *names][-_MOST_NOTES:]
+            return 0
+        batch = Batch(self.journal, self.wording.task())
+        state = self._state.copy()
+        parent = self.step
+        if state.parts and state.parts[-1].length != activation.history_length and not _locals(state.open):
+            parent = self._close(batch, state.parts, parent)  # what was to come within its workflow task has not
+            state.parts = []
+        part, begun = self._part(batch, state, activation, completion)
+        state.parts.append(part)
+        end = batch.written.ending(completion, part.commands)
+        closed = end is not None or not _goes_on(state.open, part.commands)
+        if closed:
+            self._close(batch, state.parts, parent)
+            state.parts = []
+        for command, asked, waits in begun.values():
+            if self._effects and not waits.pos:
+                batch.begin(command, asked, waits)
+        if end is not None:
+            batch.add(Kind.END, end[0], of=self._turn, body=end[1])
+        self._store(batch)
+        self._state = state
+        self.lengths.append(activation.history_length)
+        if end is not None:
+            self._ended(end[0])
+        return self.step if closed else 0
+
+    def _store(self, batch: Batch) -> None:
+        steps = [event.pos for event in batch.append(self._faults) if event.kind is Kind.STEP]
+        self._faults = 0
+        if steps:
+            self.step = steps[-1]
+            self._notes, self._rejected = [], []
+
+    def note(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
+        """A workflow task that failed, which the server will give again: the step that follows tells of it."""
+        form = layout.failure_form(completion.failed.failure)
+        last = self._notes[-1] if self._notes else None
+        if isinstance(last, dict) and last["failure"] == form:
+            self._notes[-1] = {**last, "times": int(str(last["times"])) + 1}
+        else:
+            told: Value = {"history_length": activation.history_length, "failure": form, "times": 1}
+            self._notes = [*self._notes[1 - _MOST_NOTES :], told]
+
+    def fault(self) -> None:
+        """Something of this execution could not be recorded: with the next task its run is called incomplete."""
+        self._faults += 1
+
+    def close(self) -> None:
+        """Lets go of the branch. What is recorded stays."""
+        self.journal.give_up_turn()
+
+    def activity(self, activity_id: str) -> Open | None:
+        """The activity of this id that waits."""
+        for (family, seq), found in self._state.open.items():
+            if family == commands.ACTIVITY and activity_id == (found.id or str(seq)):
+                return found
+        return None
+
+    def go_on(self, run_id: str, workflow_type: str, arguments: list[Value], cause: str, again: Copies = ()) -> int:
+        """The turn that the branch has left in the middle goes on in it. Otherwise as `begin`.
+
+        arguments  as stored
+        again      of each command that has no answer yet: what its BEGIN was, with its body as stored. Calls in flight
+                   where a branch leaves are not part of it, so they begin again; those of a fork are asked anew instead
+        """
+        batch = Batch(self.journal, self.wording.task())
+        request = layout.turn_request(run_id, arguments, cause)
+        batch.add(Kind.BEGIN, TURN, workflow_type, body={"request": request}, finish=_as_it_is)
+        for begin, body in again:
+            batch.add(Kind.BEGIN, begin.what, begin.name, body=body, finish=partial(_with_key, begin.key))
+        self._turn, self._began_here = batch.append(self._faults)[0].pos, True
+        self._faults = 0
+        self.run_id = run_id
+        return self._turn
+
+    @classmethod
+    def resume(cls, journal: Journal, wording: Wording | None = None, *, effects: bool = True) -> Recorder:
+        """Goes on with what a branch has. Raises StoreError."""
+        from lockstep_temporal.recorded import Recorded
+
+        made = cls(journal, wording, effects=effects)
+        recorded = Recorded(journal.reader())
+        steps = recorded.record.steps
+        made.step = steps[-1][1].pos if steps else 0
+        turn = recorded.turns[-1] if recorded.turns else None
+        if turn is None:
+            return made
+        made.run_id = turn.run_id
+        for number in turn.steps:
+            made.lengths += recorded.steps[number].lengths
+        if turn.status or turn.left:
+            return made
+        made._turn = turn.pos
+        made.loose = recorded.before(len(steps)) < recorded.record.heads[-1][1].pos
+        for effect in recorded.effects:
+            if effect.run_id == turn.run_id and effect.end is None and effect.seq >= 0:
+                body = recorded.record.body(effect.begin_seq)
+                made._state.open[FAMILY.get(effect.kind, commands.ACTIVITY), effect.seq] = _found(effect, body)
+        return made
+
+    # Parts and steps.
+
+    def _part(
+        self, batch: Batch, state: State, activation: WorkflowActivation, completion: WorkflowActivationCompletion
+    ) -> tuple[Part, dict[At, tuple[Command, Any, Open]]]:  # fmt: skip
+        """Writes down an activation with its completion: ends what it answers, and gives what waits from now on."""
+        written = batch.written
+        given = commands.commands_of(completion)
+        rejected = {each.request["id"] for each in given if each.kind == commands.REJECTED}
+        jobs = written.answers(activation)
+        job_texts, names = [], []
+        for job in jobs:
+            text, name = self._job(batch, state.open, job, rejected)
+            job_texts.append(text)
+            names.append(name)
+        texts = [layout.command_text(each, _target(each, state.open)) for each in given]
+        targets = _targets(given, state.open)
+        self._cancel(batch, state.open, given)
+        begun = self._begun(batch, state.open, given)
+        done: Any = written.message(completion)
+        exact: Value = [written.message(activation), {**done, "run_id": activation.run_id}]
+        clock = activation.timestamp
+        return Part(activation.history_length, clock, jobs, job_texts, names, given, texts, targets, exact), begun
+
+    def _job(self, batch: Batch, open_: dict[At, Open], job: Answered, rejected: set[Value]) -> tuple[str, str]:
+        """How a job is told, and what the step is named after."""
+        if job.kind in commands.INBOUND:
+            if job.kind == commands.UPDATE and job.variant.protocol_instance_id in rejected:
+                return f"{layout.job_text(job, job.name)} rejected", ""  # no history has it
+            batch.came(job)
+            return layout.job_text(job, job.name), job.name or job.kind
+        if job.seq < 0:
+            return layout.job_text(job, job.name), job.name if job.kind == commands.START else ""
+        at = FAMILY.get(job.kind, job.kind), job.seq
+        found = open_.get(at)
+        name = found.name if found is not None else ""
+        text = layout.job_text(job, name)
+        if found is None:
+            return text, ""
+        if job.status == commands.BACKOFF:
+            open_[at] = replace(found, backoff=backoff_of(job))
+            return text, ""
+        if job.ends:
+            del open_[at]
+            if found.pos and self._effects:
+                batch.end(found, job.status, batch.written.outcome(job))
+        return text, name
+
+    def _cancel(self, batch: Batch, open_: dict[At, Open], given: Sequence[Command]) -> None:
+        """A timer that the workflow itself cancels is over: no answer comes."""
+        for command in given:
+            found = open_.pop((commands.TIMER, command.seq), None) if command.kind == "cancel_timer" else None
+            if found is not None and found.pos and self._effects:
+                batch.end(found, Status.CANCELLED, None)
+
+    def _begun(
+        self, batch: Batch, open_: dict[At, Open], given: Sequence[Command]
+    ) -> dict[At, tuple[Command, Any, Open]]:  # fmt: skip
+        """The commands that wait, which are now open."""
+        unsent = layout.unsent(given)
+        found: dict[At, tuple[Command, Any, Open]] = {}
+        for command in given:
+            at = FAMILY.get(command.kind, ""), command.seq
+            if not command.waits or at in unsent:
+                continue
+            asked = batch.written.asked(command)
+            waits = waiting(command, asked)
+            before = _tried(command, open_) if waits.local else None
+            if before is not None:  # one effect, however often it is tried
+                earlier = open_.pop(before)
+                waits = replace(waits, pos=earlier.pos, key=earlier.key, name=earlier.name)
+            found[at] = command, asked, waits
+            open_[at] = waits
+        return found
+
+    def _close(self, batch: Batch, parts: Sequence[Part], parent: int) -> int:
+        """The STEP over these parts."""
+        given = [command for part in parts for command in part.commands]
+        targets = {at: name for part in parts for at, name in part.targets.items()}
+        normal = batch.written.key(layout.normal_commands(given, targets))
+        more: dict[str, Value] = {"failed": list(self._notes)} if self._notes else {}
+        if self._rejected:
+            more["rejected"] = list(self._rejected)
+        body = layout.step_record(
+            self.run_id, [part.length for part in parts], [text for part in parts for text in part.job_texts],
+            [text for part in parts for text in part.command_texts], parts[-1].timestamp,
+            tasks=[part.exact for part in parts], **more,
+        )  # fmt: skip
+        name = layout.step_name(name for part in parts for name in part.names)
+        what = layout.step_kind(job for part in parts for job in part.jobs)
+        return batch.step(what, name, parent, body, normal)
+
+    def _ended(self, status: str) -> None:
+        if not self._began_here:
+            self.journal.rest(rest(status))
+        self.journal.give_up_turn()
+        self._turn = 0
+        self._state.open = {}
+
+
+def _only_rejects(activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> bool:
+    """Whether nothing has come but updates that are rejected, of which a history has nothing."""
+    given = completion.successful.commands
+    return (
+        all(job.HasField("do_update") for job in activation.jobs)
+        and len(given) == len(activation.jobs)
+        and all(each.HasField("update_response") and each.update_response.HasField("rejected") for each in given)
+    )
+
+
+def _as_it_is(event: Event) -> Event:
+    return event
+
+
+def _with_key(key: bytes, event: Event) -> Event:
+    return replace(event, key=key)
+
+
+def _locals(open_: Mapping[At, Open]) -> bool:
+    return any(each.on for each in open_.values())
+
+
+def _goes_on(open_: Mapping[At, Open], given: Sequence[Command]) -> bool:
+    """Whether another activation follows within this workflow task: local activities are on, or core says at once that
+    an activity is cancelled, since the workflow does not wait for that."""
+    if _locals(open_):
+        return True
+    unsent = layout.unsent(given)
+    cancelled = [(commands.ACTIVITY, each.seq) for each in given if each.kind == "cancel_activity"]
+    return any(at in unsent or (at in open_ and open_[at].cancel != "wait") for at in cancelled)
+
+
+def _target(command: Command, open_: Mapping[At, Open]) -> str:
+    """The name of what a command cancels."""
+    family = layout.CANCELS.get(command.kind)
+    found = open_.get((family, command.seq)) if family is not None else None
+    return found.name if found is not None else ""
+
+
+def _targets(given: Sequence[Command], open_: Mapping[At, Open]) -> dict[At, str]:
+    found: dict[At, str] = {}
+    for command in given:
+        family = layout.CANCELS.get(command.kind)
+        target = open_.get((family, command.seq)) if family is not None else None
+        if family is not None and target is not None and not target.local and target.cancel != "abandon":
+            found[family, command.seq] = target.name
+    return found
+
+
+def _tried(command: Command, open_: Mapping[At, Open]) -> At | None:
+    """The local activity of which a command begins the next attempt."""
+    attempt = attempt_of(command)
+    if attempt[0] < 2:
+        return None
+    local = [(at, each) for at, each in open_.items() if each.local]
+    same = [at for at, each in local if each.backoff == attempt]
+    # Of one that another process has begun, the log does not say the attempt.
+    return next(iter(same or (at for at, each in local if each.name == command.name and each.backoff is None)), None)
+
+
+def _found(effect: Any, body: Value) -> Open:
+    """A command that waits, as the log has it."""
+    said: Mapping[str, Any] = body if isinstance(body, dict) else {}
+    return Open(
+        effect.kind, effect.name, effect.begin.pos, effect.begin.key, said.get("local") is True,
+        cancel=str(said.get("cancellation", "try")), id=str(said.get("id", "")),
+    )  # fmt: skip
