@@ -238,10 +238,12 @@ def _bare(request: Any) -> Any:
 def concurrent(effects: Sequence[Effect | None]) -> list[str]:
     """A mark for each row of a listing that is printed from the last to the first: what overlapped in time."""
     spans: list[tuple[int, int]] = []
+    latest = 0.0  # end of all before: most follow one another, and need not be compared with each
     for index, effect in enumerate(effects):
         if effect is None:
             continue
-        for first in range(index):
+        over, latest = latest <= effect.begin.at, max(latest, _end(effect))
+        for first in range(0 if over else index):
             before = effects[first]
             if before is not None and _end(before) > effect.begin.at and before.begin.at < _end(effect):
                 spans.append((first, index))

@@ -6,13 +6,13 @@ had come before: a probe that keeps these answers would be the same experiment, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from lockstep.log import checkpoints
 from lockstep.log.checkpoints import States
 from lockstep.log.model import Event, Kind, Value
 from lockstep.log.store import RunReader
-from lockstep.log.timeline import END, Effect, Step, Timeline
+from lockstep.log.timeline import END, Effect, Timeline
 
 type Alike = Callable[[Value, Value], bool]
 
@@ -39,19 +39,26 @@ def upto(recorded: RunReader, probe: RunReader, step: int, alike: Alike | None =
 
 def _answered(recorded: RunReader, probe: RunReader, step: int) -> int:
     """Of a workflow, whose state is what it was answered: the same answers and the same commands to each."""
-    mine, theirs = Timeline(recorded).steps[step + 1 :], Timeline(probe).steps[step + 1 :]
     reached = step
-    for one, other in zip(mine, theirs, strict=False):
-        if one.kind == END or _told(recorded, one) != _told(probe, other):
+    for one, other in zip(_told(recorded, step), _told(probe, step), strict=False):
+        if one != other:
             break
-        reached = one.number
+        reached += 1
     return reached
 
 
-def _told(reader: RunReader, step: Step) -> Value:
-    key = next(iter(reader.heads(step.stream, step.seq, step.seq + 1)))[1].key if step.seq >= 0 else b""
-    # What came together is numbered as it was asked for.
-    return [step.kind, step.name, key, [_answer(reader, effect) for effect in step.effects]]
+def _told(reader: RunReader, after: int) -> Iterator[Value]:
+    """What is the same in two runs that were answered and commanded the same, step by step."""
+    keys: dict[int, bytes] = {}
+
+    def seen(seq: int, event: Event) -> None:
+        if event.kind is Kind.STEP:
+            keys[seq] = event.key
+
+    for step in Timeline(reader).walk(seen):
+        if step.number > after and step.kind != END:
+            # What came together is numbered as it was asked for.
+            yield [step.kind, step.name, keys[step.seq], [_answer(reader, effect) for effect in step.effects]]
 
 
 def _answer(reader: RunReader, effect: Effect) -> Value:

@@ -9,12 +9,12 @@ from typing import Any
 import kitchen_sink as sink
 import pytest
 from live_server import Server, run, unique
-from lockstep_temporal import LockstepPlugin
 
 import lockstep
 from lockstep.adapter import registry
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
+from lockstep_temporal import LockstepPlugin
 
 ORDER = sink.Order(7, ["lamp", "rug"], rounds=1)
 WORKFLOWS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
