@@ -31,12 +31,15 @@ class Origins:
 
     seqs      number of a command in its family
     updates   protocol instance ids, by that of the event that accepted the update
+    children  their numbers, by workflow id
+    scheduled attributes of the events that scheduled activities
     """
 
     def __init__(self) -> None:
         self.seqs: dict[int, tuple[str, int]] = {}
         self.updates: dict[int, str] = {}
-        self.children: dict[str, int] = {}  # numbers, by workflow id
+        self.children: dict[str, int] = {}
+        self.scheduled: dict[int, Any] = {}
         self._last: dict[str, int] = {}
 
     def activity(self, event: Any, activity_id: str) -> int:
@@ -75,6 +78,7 @@ def commands_in(events: Iterable[Any], origins: Origins) -> list[Rebuilt]:
 def _activity(command: Any, said: Any, event: Any, origins: Origins) -> bool:
     made = command.schedule_activity
     made.seq = origins.activity(event, said.activity_id)
+    origins.scheduled[event.event_id] = said
     made.activity_id = said.activity_id
     made.activity_type = said.activity_type.name
     made.task_queue = said.task_queue.name
