@@ -1,0 +1,487 @@
+"""The tail of a fork: a workflow, and the children that it starts, go on from where they are until they end.
+
+    stage = Stage(prepared, live, decide, tasks=…)
+    stage.enter(world, drive)           the workflow, with what was served behind it
+    ended = stage.run()
+
+Nothing is waited for but what runs for real: the clock is the stage's own, and jumps to what comes next. While an
+activity runs it goes with the real one. What decides of a call is told by `decide`, and what was done by `tasks`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from temporalio.api.enums.v1 import RetryState, TimeoutType
+from temporalio.api.failure.v1 import Failure
+from temporalio.bridge.proto.child_workflow import ChildWorkflowResult
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
+
+from lockstep_temporal import executions, failures, retries
+from lockstep_temporal.driver import Drive
+from lockstep_temporal.live import Live
+from lockstep_temporal.prepared import Prepared
+from lockstep_temporal.trying import Activities, Told
+from lockstep_temporal.world import Ask, Ended, Stop, World, child_completed
+
+_EXISTS = 1  # START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
+_REJECT_DUPLICATE, _FAILED_ONLY = 3, 2  # WorkflowIdReusePolicy
+_ABANDON, _REQUEST_CANCEL = 2, 3  # ParentClosePolicy
+_ENDLESS = 20  # runs of a workflow that nothing else would ever stop
+
+
+class Given(msgspec.Struct, frozen=True):
+    """An ask is answered, and nothing runs.
+
+    result   an ActivityResolution, a ChildWorkflowResult, or the Failure of an external signal or cancel
+    after    how long after it was asked, in nanoseconds
+    run_id   child: that it started with; `started`: how long after it was asked
+    never    it is not answered by itself: it was cancelled
+    """
+
+    result: Any = None
+    after: int = 0
+    run_id: str = ""
+    started: int = 0
+    never: bool = False
+
+
+class Inbound(msgspec.Struct, frozen=True):
+    """What came from outside in the record, after the cut.
+
+    step   the number of the task in its run that heard of it, from 0; `alone`: and of nothing else
+    at     when
+    """
+
+    step: int
+    at: int
+    alone: bool
+    jobs: tuple[WorkflowActivationJob, ...]
+
+
+class Unable(Exception):
+    """A fork cannot go on. `code`-less: who records it says how."""
+
+
+class Actor:
+    """One execution that is driven. `parent`, `ask`: of a child, whose, and what it was asked for with; `lane`: where
+    its calls are recorded; `turn`: which run of its chain it is, from 0 at the cut."""
+
+    def __init__(
+        self, world: World, drive: Drive, *, parent: Actor | None = None, ask: Ask | None = None, lane: str = "main"
+    ) -> None:  # fmt: skip
+        self.world = world
+        self.drive = drive
+        self.parent = parent
+        self.ask = ask
+        self.lane = lane
+        self.turn = 0
+
+    @property
+    def id(self) -> str:
+        return str(self.world.init.workflow_id)
+
+
+class Hooks(msgspec.Struct, frozen=True):
+    """Who hears of what the stage does, and decides.
+
+    decide   `decide(actor, ask)`: its answer; None: it runs for real. Raises what stops the fork
+    task     `task(actor, activation, completion)`: of each one
+    turn     `turn(actor, ended, first)`: an execution of the chain has ended; `first`: of the run that follows, or None
+    follows  whether the next run of the workflow's own chain is driven
+    attempt  of each attempt of an activity
+    """
+
+    decide: Callable[[Actor, Ask], Given | None]
+    task: Callable[[Actor, WorkflowActivation, Any], None] = lambda *_: None
+    turn: Callable[[Actor, Ended, WorkflowActivation | None], None] = lambda *_: None
+    follows: Callable[[], bool] = lambda: True
+    attempt: Told = lambda *_: None
+
+
+class Stage:
+    """What goes on at once. `notes`: what was left out; `waiting`: what the workflow still waits for, where it does."""
+
+    def __init__(self, prepared: Prepared, live: Live, hooks: Hooks, inbound: Sequence[Sequence[Inbound]] = ()) -> None:
+        """`inbound`: of each run of the chain, from the one that is forked."""
+        self.prepared = prepared
+        self.hooks = hooks
+        self.activities = Activities(live, hooks.attempt)
+        self.live = live
+        self.now = 0
+        self.actors: list[Actor] = []
+        self.notes: list[str] = []
+        self.waiting: tuple[Ask, ...] | None = None
+        self._inbound = [list(each) for each in inbound]
+        self._ended: dict[str, Ended] = {}  # by workflow id
+        self._later: list[tuple[int, Callable[[], None]]] = []  # runs that are to begin
+        self._begun = 0
+        self._real = 0
+
+    def enter(self, world: World, drive: Drive, asks: Sequence[Ask] = ()) -> Actor:
+        """The workflow that is forked. `asks`: what is open at the cut, and issued anew."""
+        self.now = world.now
+        self.main = Actor(world, drive)
+        self.actors.append(self.main)
+        for ask in asks:
+            self._ask(self.main, ask)
+        return self.main
+
+    def run(self) -> Ended | None:
+        """Until the workflow's chain ends; None: it waits for what does not come (`waiting`)."""
+        while True:
+            if self._step():
+                continue
+            if self.main.world.ended is not None and not self._later:
+                return self.main.world.ended
+            if not self._pass_time():
+                self.waiting = self.main.world.open
+                return None
+
+    def close(self) -> None:
+        """Ends what is driven by it, the workflow itself included."""
+        for actor in self.actors:
+            actor.drive.close()
+        self.actors.clear()
+
+    # One thing after the other.
+
+    def _step(self) -> bool:
+        """Lets one workflow do a task; False: none has anything to do now."""
+        for actor in list(self.actors):
+            self._arrive(actor)
+            activation = actor.world.next(self.now)
+            if activation is None:
+                continue
+            self._task(actor, activation)
+            return True
+        return False
+
+    def _task(self, actor: Actor, activation: WorkflowActivation) -> None:
+        completion = actor.drive.activate(activation)
+        asks = actor.world.take(completion)
+        self.hooks.task(actor, activation, completion)
+        if actor.world.refused:
+            raise Unable(f"{actor.world.refused} cannot be emulated")
+        for ask in asks:
+            if isinstance(ask, Stop):
+                self._stop(actor, ask)
+            else:
+                self._ask(actor, ask)
+        if actor.world.ended is not None:
+            self._over(actor, actor.world.ended)
+
+    def _pass_time(self) -> bool:
+        """Until something is due. False: nothing ever is."""
+        if self.activities.running:
+            self._wait()
+            return True
+        self._real = 0
+        due = self._due()
+        if due is not None:
+            self._advance(max(due, self.now))
+            return True
+        return self._nothing_left()
+
+    def _due(self) -> int | None:
+        dues = [actor.world.due() for actor in self.actors]
+        dues += [self.activities.due(), *(at for at, _ in self._later)]
+        found = min((at for at in dues if at is not None), default=None)
+        deadline = self._deadline()
+        # An execution's own timeout alone is nothing that happens: who waits for a signal says so at once.
+        return found if found is None or deadline is None else min(found, deadline)
+
+    def _wait(self) -> None:
+        """With the real clock, until there is news of an activity or something else is due."""
+        if not self._real:
+            self._real = time.monotonic_ns()
+        due = self._due()
+        came = self.live.wait(None if due is None else max(due - self.now, 0) / retries.SECOND)
+        real = time.monotonic_ns()
+        passed, self._real = real - self._real, real
+        # What is due comes when it is due, however late we are.
+        until = self.now + passed
+        self._advance(until if due is None or came is not None or until < due else due)
+        while came is not None:
+            self.activities.came(came, self.now)
+            came = self.live.wait(0)
+
+    def _advance(self, now: int) -> None:
+        self.now = now
+        for actor in list(self.actors):
+            deadline = _deadline(actor.world)
+            if deadline and deadline <= now and actor.world.ended is None:
+                actor.world.ended = Ended("timed_out")
+                self._over(actor, actor.world.ended)
+        self.activities.tick(now)
+        for item in sorted((each for each in self._later if each[0] <= now), key=lambda each: each[0]):
+            self._later.remove(item)
+            item[1]()
+
+    def _deadline(self) -> int | None:
+        """When the first of the executions runs into its own timeout."""
+        found = [at for at in (_deadline(actor.world) for actor in self.actors if actor.world.ended is None) if at]
+        return min(found, default=None)
+
+    # What a workflow asks for.
+
+    def _ask(self, actor: Actor, ask: Ask) -> None:
+        if ask.sort in ("signal", "cancel") and self._is_here(ask):
+            self._send(actor, ask)
+            return
+        given = self.hooks.decide(actor, ask)
+        if given is not None:
+            self._give(actor, ask, given)
+        elif ask.sort == "activity":
+            self.activities.begin(actor.world, ask, self.now)
+        elif ask.sort == "child":
+            self._start(actor, ask)
+        else:
+            raise Unable(f"{ask.sort} of another workflow: there is no server that would bring it there")
+
+    def _give(self, actor: Actor, ask: Ask, given: Given) -> None:
+        if ask.sort == "child" and given.run_id:
+            actor.world.start(ask.seq, ask.at + given.started, given.run_id)
+        if not given.never:
+            actor.world.settle(ask.key, max(ask.at + given.after, self.now), given.result)
+
+    def _stop(self, actor: Actor, stop: Stop) -> None:
+        if stop.sort == "activity":
+            self.activities.stop(actor.world, stop.seq, self.now, gone=stop.gone)
+        for child in self.actors:
+            if stop.sort == "child" and child.parent is actor and child.ask is not None and child.ask.seq == stop.seq:
+                job = WorkflowActivationJob()
+                job.cancel_workflow.reason = stop.reason
+                child.world.deliver(job, self.now)
+
+    # Other executions.
+
+    def _start(self, actor: Actor, ask: Ask) -> None:
+        """A child of the setup's own workflows begins."""
+        command = ask.command
+        running = next((other for other in self.actors if other.id == command.workflow_id), None)
+        before = self._ended.get(command.workflow_id)
+        reuse = command.workflow_id_reuse_policy
+        taken = before is not None and (
+            reuse == _REJECT_DUPLICATE or (reuse == _FAILED_ONLY and before.how == "complete_workflow_execution")
+        )
+        if running is not None or taken:
+            actor.world.start(ask.seq, self.now, cause=_EXISTS)
+            return
+        if command.cron_schedule:
+            raise Unable(f"child workflow {command.workflow_type} with a cron schedule never ends")
+        self._begun += 1
+        id = executions.run_id(actor.world.run_id, command.workflow_id, self._begun)
+        actor.world.start(ask.seq, self.now, id)
+        first = executions.child(actor.world, command, id, self.now)
+        lane = f"{actor.lane}/{command.workflow_type}-{self._begun}"
+        self._drive(first, command.task_queue, parent=actor, ask=ask, lane=lane)
+
+    def _drive(
+        self, first: WorkflowActivation, task_queue: str, *, parent: Actor | None, ask: Ask | None, lane: str,
+        turn: int = 0, is_main: bool = False,
+    ) -> None:  # fmt: skip
+        namespace = self.main.world.namespace
+        drive = Drive(self.prepared, first, namespace=namespace, task_queue=task_queue)
+        actor = Actor(World(first, namespace, task_queue), drive, parent=parent, ask=ask, lane=lane)
+        actor.turn = turn
+        if is_main:
+            self.main = actor
+        self.actors.append(actor)
+        self._task(actor, first)
+
+    def _is_here(self, ask: Ask) -> bool:
+        target = _target(ask)
+        return target in self._ended or any(actor.id == target for actor in self.actors)
+
+    def _send(self, actor: Actor, ask: Ask) -> None:
+        """A signal or a cancellation for an execution that is driven here."""
+        target = next((other for other in self.actors if other.id == _target(ask)), None)
+        if target is None:
+            what = "signal" if ask.sort == "signal" else "cancel"
+            cause = "ExternalWorkflowExecutionNotFound"
+            failure = failures.application(f"Unable to {what} external workflow because it was not found", cause)
+            actor.world.settle(ask.key, self.now, failure)
+            return
+        job = WorkflowActivationJob()
+        if ask.sort == "signal":
+            job.signal_workflow.signal_name = ask.command.signal_name
+            job.signal_workflow.input.extend(ask.command.args)
+            for key, payload in ask.command.headers.items():
+                job.signal_workflow.headers[key].CopyFrom(payload)
+        else:
+            reason = ask.command.reason
+            job.cancel_workflow.reason = (
+                f"Cancel requested by workflow with run id {actor.world.run_id} with reason: {reason}"
+            )
+        target.world.deliver(job, self.now)
+        actor.world.settle(ask.key, self.now, None)
+
+    # How executions end.
+
+    def _over(self, actor: Actor, ended: Ended) -> None:
+        self.activities.forget(actor.world)
+        following = self._following(actor, ended)
+        if actor is self.main:
+            self.hooks.turn(actor, ended, following)
+            if following is not None and not self.hooks.follows():
+                following = None
+        elif ended.how == "failed_task":
+            raise Unable(f"child workflow {actor.world.init.workflow_type} failed its task: {ended.command.message}")
+        self._leave(actor, gone=following is None)
+        if following is not None:
+            self._follow(actor, following)
+        elif actor.parent is not None:
+            self._ended[actor.id] = ended
+            self._tell_parent(actor, ended)
+
+    def _follow(self, actor: Actor, first: WorkflowActivation) -> None:
+        """The next run of its chain, when its time has come."""
+        is_main = actor is self.main
+        self.actors.append(actor)  # in its place until then: it is the workflow's, and cannot be started again
+
+        def begin() -> None:
+            self.actors.remove(actor)
+            self._drive(
+                first, actor.world.task_queue, parent=actor.parent, ask=actor.ask, lane=actor.lane,
+                turn=actor.turn + 1, is_main=is_main,
+            )  # fmt: skip
+
+        self._later.append((first.timestamp.ToNanoseconds(), begin))
+
+    def _leave(self, actor: Actor, *, gone: bool) -> None:
+        """An execution is over; `gone`: and its chain with it, so its children go by their close policy."""
+        self.actors.remove(actor)
+        actor.drive.close()
+        for child in [each for each in self.actors if each.parent is actor] if gone else ():
+            assert child.ask is not None
+            policy = child.ask.command.parent_close_policy
+            if policy == _REQUEST_CANCEL and actor is not self.main:
+                job = WorkflowActivationJob()
+                job.cancel_workflow.reason = "parent closed"
+                child.world.deliver(job, self.now)
+            if policy not in (_ABANDON, _REQUEST_CANCEL):
+                self._terminate(child)
+            elif actor is self.main:
+                self.notes.append(f"child workflow {child.world.init.workflow_type} goes on after its parent's end")
+
+    def _terminate(self, actor: Actor) -> None:
+        actor.world.ended = Ended("terminated")
+        self.activities.forget(actor.world)
+        self._ended[actor.id] = actor.world.ended
+        self._leave(actor, gone=True)
+
+    def _following(self, actor: Actor, ended: Ended) -> WorkflowActivation | None:
+        """The first activation of the run that follows in the chain."""
+        world = actor.world
+        id = executions.run_id(world.run_id, ended.how)
+        if ended.how == "continue_as_new_workflow_execution":
+            at = self.now + ended.command.backoff_start_interval.ToNanoseconds()
+            return executions.continued(world, ended.command, id, at)
+        if ended.how == "fail_workflow_execution" and world.init.HasField("retry_policy"):
+            failure = ended.command.failure
+            verdict = _verdict(world, failure, self.now)
+            if isinstance(verdict, retries.Again):
+                if world.init.attempt >= _ENDLESS and not world.init.retry_policy.maximum_attempts:
+                    raise Unable(f"workflow {world.init.workflow_type} fails again and again: {failure.message}")
+                return executions.retried(world, failure, id, self.now + verdict.wait)
+        return None
+
+    def _tell_parent(self, actor: Actor, ended: Ended) -> None:
+        parent = actor.parent
+        assert parent is not None
+        assert actor.ask is not None
+        seq = actor.ask.seq
+        if not parent.world.waits_for(("child", seq)):
+            return
+        result = _child_result(parent.world, seq, actor.world, ended)
+        parent.world.settle(("child", seq), self.now, result)
+
+    # What comes from outside.
+
+    def _arrive(self, actor: Actor) -> None:
+        """Delivers what was recorded, once the workflow is where it came. Alone, where it came alone: with the time."""
+        waiting = self._of(actor)
+        while waiting and waiting[0].step <= actor.world.steps:
+            first = waiting[0]
+            due = actor.world.due()
+            if not first.alone and (due is None or due > self.now):
+                return
+            del waiting[0]
+            self._deliver(actor, first, self._due())
+
+    def _nothing_left(self) -> bool:
+        """All is quiet: what is still to come from outside comes now."""
+        waiting = self._of(self.main)
+        if not waiting:
+            return False
+        self._deliver(self.main, waiting.pop(0), None)
+        return True
+
+    def _deliver(self, actor: Actor, inbound: Inbound, due: int | None) -> None:
+        at = max(self.now, inbound.at)
+        self.now = at = max(self.now, at if due is None else min(at, due))
+        for job in inbound.jobs:
+            actor.world.deliver(job, at)
+
+    def _of(self, actor: Actor) -> list[Inbound]:
+        if actor is not self.main or actor.world.ended is not None or actor.turn >= len(self._inbound):
+            return []
+        return self._inbound[actor.turn]
+
+
+def _deadline(world: World) -> int:
+    """When an execution runs into its own timeout, 0 for never."""
+    init = world.init
+    found = []
+    limit = init.workflow_run_timeout.ToNanoseconds()
+    if limit:
+        found.append((init.start_time.ToNanoseconds() or world.first.timestamp.ToNanoseconds()) + limit)
+    if until := init.workflow_execution_expiration_time.ToNanoseconds():
+        found.append(until)
+    return min(found, default=0)
+
+
+def _target(ask: Ask) -> str:
+    command = ask.command
+    if ask.sort == "signal" and command.WhichOneof("target") == "child_workflow_id":
+        return str(command.child_workflow_id)
+    return str(command.workflow_execution.workflow_id)
+
+
+def _child_result(parent: World, seq: int, child: World, ended: Ended) -> ChildWorkflowResult:
+    if ended.how == "complete_workflow_execution":
+        return child_completed(ended.command.result if ended.command.HasField("result") else None)
+    result = ChildWorkflowResult()
+    if ended.how == "cancel_workflow_execution":
+        result.cancelled.failure.CopyFrom(parent.child_cancelled(seq))
+        return result
+    if ended.how == "fail_workflow_execution":
+        message, cause = "Child Workflow execution failed", ended.command.failure
+        state: RetryState.ValueType = _state(child, ended)
+    elif ended.how == "timed_out":
+        cause = Failure(message="Timed out")
+        cause.timeout_failure_info.timeout_type = TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE
+        message, state = "Child Workflow execution timed out", RetryState.RETRY_STATE_TIMEOUT
+    else:
+        cause = Failure(message="Terminated")
+        cause.terminated_failure_info.SetInParent()
+        message, state = "Child Workflow execution terminated", RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE
+    result.failed.failure.CopyFrom(parent.child_failure(seq, message, cause, state))
+    return result
+
+
+def _state(child: World, ended: Ended) -> RetryState.ValueType:
+    if not child.init.HasField("retry_policy"):
+        return RetryState.RETRY_STATE_RETRY_POLICY_NOT_SET
+    verdict = _verdict(child, ended.command.failure, child.now)
+    return verdict.state if isinstance(verdict, retries.Given) else RetryState.RETRY_STATE_IN_PROGRESS
+
+
+def _verdict(world: World, failure: Failure, now: int) -> retries.Again | retries.Given:
+    until = world.init.workflow_execution_expiration_time.ToNanoseconds()
+    policy = retries.policy(world.init.retry_policy)
+    return retries.after(policy, max(world.init.attempt, 1), failure, now, until)
