@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from lockstep_temporal.driver import Drive
 from lockstep_temporal.live import Live
 from lockstep_temporal.prepared import Prepared
 from lockstep_temporal.trying import Activities, Told
+from lockstep_temporal.watching import Watch
 from lockstep_temporal.world import Ask, Ended, Stop, World, child_completed
 
 _EXISTS = 1  # START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
@@ -93,6 +95,7 @@ class Hooks(msgspec.Struct, frozen=True):
     turn     `turn(actor, ended, first)`: an execution of the chain has ended; `first`: of the run that follows, or None
     follows  whether the next run of the workflow's own chain is driven
     attempt  of each attempt of an activity
+    timer    `timer(actor, ask)`: one is set, or was before the cut and is on
     """
 
     decide: Callable[[Actor, Ask], Given | None]
@@ -100,13 +103,18 @@ class Hooks(msgspec.Struct, frozen=True):
     turn: Callable[[Actor, Ended, WorkflowActivation | None], None] = lambda *_: None
     follows: Callable[[], bool] = lambda: True
     attempt: Told = lambda *_: None
+    timer: Callable[[Actor, Ask], None] = lambda *_: None
 
 
 class Stage:
     """What goes on at once. `notes`: what was left out; `waiting`: what the workflow still waits for, where it does."""
 
-    def __init__(self, prepared: Prepared, live: Live, hooks: Hooks, inbound: Sequence[Sequence[Inbound]] = ()) -> None:
-        """`inbound`: of each run of the chain, from the one that is forked."""
+    def __init__(
+        self, prepared: Prepared, live: Live, hooks: Hooks, inbound: Sequence[Sequence[Inbound]] = (), *,
+        watch: Watch | None = None,
+    ) -> None:  # fmt: skip
+        """`inbound`: of each run of the chain, from the one that is forked. `watch`: ends code that does not stop."""
+        self._watched = watch.on if watch is not None else nullcontext
         self.prepared = prepared
         self.hooks = hooks
         self.activities = Activities(live, hooks.attempt)
@@ -121,14 +129,24 @@ class Stage:
         self._begun = 0
         self._real = 0
 
-    def enter(self, world: World, drive: Drive, asks: Sequence[Ask] = ()) -> Actor:
-        """The workflow that is forked. `asks`: what is open at the cut, and issued anew."""
+    def enter(self, world: World, drive: Drive) -> None:
+        """The workflow that is forked, where it is at the cut. What is open there is issued anew."""
         self.now = world.now
         self.main = Actor(world, drive)
         self.actors.append(self.main)
-        for ask in asks:
+        for timer in world.timers:
+            self.hooks.timer(self.main, timer)
+        for ask in world.open:
             self._ask(self.main, ask)
-        return self.main
+
+    def begin(self, first: WorkflowActivation, namespace: str = "default", task_queue: str = "") -> None:
+        """A workflow that begins with this activation."""
+        world = World(first, namespace, task_queue)
+        self.now = world.now
+        drive = Drive(self.prepared, first, namespace=namespace, task_queue=task_queue)
+        self.main = Actor(world, drive)
+        self.actors.append(self.main)
+        self._task(self.main, first)
 
     def run(self) -> Ended | None:
         """Until the workflow's chain ends; None: it waits for what does not come (`waiting`)."""
@@ -161,11 +179,16 @@ class Stage:
         return False
 
     def _task(self, actor: Actor, activation: WorkflowActivation) -> None:
-        completion = actor.drive.activate(activation)
+        with self._watched():
+            completion = actor.drive.activate(activation)
+        before = {timer.seq for timer in actor.world.timers}
         asks = actor.world.take(completion)
         self.hooks.task(actor, activation, completion)
         if actor.world.refused:
             raise Unable(f"{actor.world.refused} cannot be emulated")
+        for timer in actor.world.timers:
+            if timer.seq not in before:
+                self.hooks.timer(actor, timer)
         for ask in asks:
             if isinstance(ask, Stop):
                 self._stop(actor, ask)
@@ -256,6 +279,7 @@ class Stage:
                 job = WorkflowActivationJob()
                 job.cancel_workflow.reason = stop.reason
                 child.world.deliver(job, self.now)
+                actor.world.unheard(4)  # that it was asked to, and a task in which core says nothing of it
 
     # Other executions.
 

@@ -245,6 +245,8 @@ class Activities:
     def _settle(self, trying: Trying, now: int, resolution: ActivityResolution) -> None:
         if not trying.gone:
             trying.world.settle(trying.ask.key, now, resolution)
+        elif not trying.ask.is_local:
+            trying.world.unheard(2)  # that it started, and how it ended
 
 
 def _first_asked(ask: Ask) -> int:

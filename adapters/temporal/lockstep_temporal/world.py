@@ -80,16 +80,18 @@ class Ask(msgspec.Struct, frozen=True):
 
     sort     what it is; timers are answered here
     seq      its number in the workflow, among those of its sort
-    command  as the workflow gave it, one of the fields of `WorkflowCommand`
+    message  the WorkflowCommand, `command` what it says
     at       when it was asked for
-    index    of the command in its completion
     """
 
     sort: Sort
     seq: int
-    command: Any
+    message: Any
     at: int
-    index: int = 0
+
+    @property
+    def command(self) -> Any:
+        return getattr(self.message, self.message.WhichOneof("variant"))
 
     @property
     def key(self) -> Key:
@@ -192,7 +194,7 @@ class World:
         self._flags = sorted({*self._flags, *completion.successful.used_internal_flags})
         stops: list[Stop] = []
         sent: list[Ask | Stop] = []
-        for index, command in enumerate(completion.successful.commands):
+        for command in completion.successful.commands:
             kind = command.WhichOneof("variant")
             if kind is None:
                 continue
@@ -200,7 +202,7 @@ class World:
             if kind in _NEVER:
                 self.refused = _NEVER[kind]
             elif kind in _SORTS:
-                self._begin(Ask(_SORTS[kind], given.seq, given, self.now, index))
+                self._begin(Ask(_SORTS[kind], given.seq, command, self.now))
             elif kind in _TERMINAL:
                 self.ended = Ended(kind, given)
             else:
@@ -258,6 +260,10 @@ class World:
     def deliver(self, job: WorkflowActivationJob, at: int) -> None:
         """A signal, an update, or a request to cancel comes from outside."""
         self._happen(at, None, job, 0 if job.HasField("do_update") else 1)
+
+    def unheard(self, events: int) -> None:
+        """So many events are in the history that the workflow is told nothing of."""
+        self._length += events
 
     def delay(self, seq: int, at: int) -> None:
         """A timer fires at another time than it was set to."""
@@ -320,12 +326,12 @@ class World:
 
     @property
     def open(self) -> tuple[Ask, ...]:
-        """What was asked for and is not answered, nor going to be by itself."""
-        coming = {each.key for each in self._happenings}
-        return tuple(each.ask for each in self._pending.values() if each.sent and each.ask.key not in coming)
+        """What was asked for and is not answered, but for timers."""
+        return tuple(each.ask for each in self._pending.values() if each.sent and each.ask.sort != "timer")
 
     @property
     def timers(self) -> tuple[Ask, ...]:
+        """Timers that are on."""
         return tuple(each.ask for each in self._pending.values() if each.ask.sort == "timer")
 
     def events_of(self, key: Key) -> tuple[int, int]:

@@ -1,0 +1,162 @@
+"""The branch of a fork, being written: its workflow tasks, and the calls that were asked for past the cut.
+
+A `Recorder` writes the tasks of the workflow's own executions, as it does for a worker. What is asked for and answered
+is written here, with how it was: edited, served, reused, or for real. Calls of children that are driven are effects of
+the workflow's steps, in lanes of their own: the children's tasks are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+
+from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.session.effects import LiveCall
+from lockstep.session.handed import Handed
+from lockstep.session.native.forking import Forking
+from lockstep.session.policy import Declared, classify
+from lockstep.session.tape import Recorded as Taped
+from lockstep_temporal import commands, executions, layout
+from lockstep_temporal.commands import Answered
+from lockstep_temporal.recording import Recorder
+from lockstep_temporal.stage import Actor
+from lockstep_temporal.wording import Wording
+from lockstep_temporal.world import Ask
+
+type Place = tuple[str, str, int]  # lane of an execution, family of a command, its number
+
+_FAMILIES: dict[str, str] = {
+    "activity": commands.ACTIVITY, "child": commands.CHILD, "signal": commands.SIGNAL_EXTERNAL,
+    "cancel": commands.CANCEL_EXTERNAL, "timer": commands.TIMER,
+}  # fmt: skip
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A call as the log has it: hidden, and with its match key."""
+
+    kind: str
+    name: str
+    request: Value
+    key: bytes
+    declared: Declared | None = None
+
+
+class Told(LiveCall):
+    """A call of a fork's tail, as the branch has it. `how` it is answered, "live" for by a function that runs."""
+
+    __slots__ = ("asked", "how", "local_id", "more")
+
+    def __init__(self, calls: Forking, lane: str, asked: Asked, how: str, more: Mapping[str, Value]) -> None:
+        super().__init__(calls, calls.journal.strand(lane), asked.kind, None)  # type: ignore[arg-type]
+        self.asked = asked
+        self.how = how
+        self.more = more
+        self.local_id = ""
+        self.name = asked.name
+        self._begin(asked.request, "", self._known)
+
+    def _known(self, event: Event) -> Event:
+        """Its BEGIN: all that is in it is hidden already."""
+        asked, session = self.asked, self.session
+        self._handed = Handed(asked.key, event.pos)
+        session.count(asked.kind)
+        declared = classify(asked.kind, asked.name, asked.request, asked.declared, session.effect_rules)
+        body = {**self.more, "request": asked.request, "class": declared}
+        return replace(event, what=asked.kind, name=asked.name, key=asked.key, body=body)
+
+    def answered(self, status: str, body: Value) -> None:
+        """It ended, with what the log keeps of it."""
+        if self._ended or not self.pos:
+            return
+        self._ended = True
+        session = self.session
+        how = "" if self.how == "live" else self.how
+        session.emit(
+            Kind.END, self.lane.name, session.position(), status, how, self.pos, -1, body=body, finish=self._over
+        )
+
+
+class Branch:
+    """Writes. `later_keys`: match keys of what is recorded past the cut."""
+
+    def __init__(self, calls: Forking, recorder: Recorder, wording: Wording) -> None:
+        self.calls = calls
+        self.recorder = recorder
+        self.wording = wording
+        self.steps = 0
+        self._open: dict[Place, Told] = {}
+        self._taken: set[int] = set()
+        tape = calls.later.tape
+        self._later = [effect for lane in tape.lanes.values() for effect in lane.effects]
+        self._later.sort(key=lambda effect: effect.begin.pos)
+        self.later_keys = {effect.begin.key for effect in self._later}
+
+    def later(self, kind: str, name: str) -> Iterable[Taped]:
+        """What is recorded past the cut of a kind and name and was not used by its place, in its order."""
+        return (
+            effect
+            for effect in self._later
+            if effect.begin.what == kind and effect.begin.name == name and effect.begin.pos not in self._taken
+        )
+
+    def take(self, effect: Taped) -> None:
+        """It has answered a call."""
+        self._taken.add(effect.begin.pos)
+
+    def begin(self, actor: Actor, ask: Ask, asked: Asked, how: str) -> int:
+        """A call is asked for. Returns its provisional position."""
+        call = Told(self.calls, actor.lane, asked, how, {"seq": ask.seq})
+        if ask.is_local:
+            call.local_id = ask.command.activity_id
+        self._open[_place(actor, ask)] = call
+        return call.pos
+
+    def goes_on(self, actor: Actor, ask: Ask) -> bool:
+        """Whether a local activity is tried again that runs for real: it is the same call."""
+        if not ask.is_local or ask.command.attempt <= 1:
+            return False
+        for place, call in self._open.items():
+            if place[0] == actor.lane and call.local_id == ask.command.activity_id and call.how == "live":
+                del self._open[place]
+                self._open[_place(actor, ask)] = call
+                return True
+        return False
+
+    def run_id(self, actor: Actor, ask: Ask) -> str:
+        """For a child that an edit answers and that was never started."""
+        return executions.run_id(actor.world.run_id, ask.command.workflow_id) if ask.sort == "child" else ""
+
+    def answers(self, actor: Actor, activation: WorkflowActivation) -> None:
+        """What an activation brings is the end of the calls that it answers."""
+        said = self.wording.task()
+        told: list[tuple[Told, Answered, Value]] = []
+        for job in said.answers(activation):
+            place = (actor.lane, commands.FAMILY.get(job.kind, ""), job.seq)
+            if job.seq >= 0 and job.ends and place in self._open:
+                told.append((self._open.pop(place), job, said.outcome(job)))
+        said.finish()
+        for call, job, body in told:
+            call.answered(job.status, body)
+
+    def task(self, actor: Actor, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
+        """A workflow task was done, or a part of one."""
+        self.answers(actor, activation)
+        self._cancelled(actor, completion)
+        if actor.lane == layout.LANE and self.recorder.task(activation, completion):
+            self.steps += 1
+
+    def _cancelled(self, actor: Actor, completion: WorkflowActivationCompletion) -> None:
+        """Timers that the workflow cancels itself end with that."""
+        for command in completion.successful.commands:
+            if command.HasField("cancel_timer"):
+                call = self._open.pop((actor.lane, commands.TIMER, command.cancel_timer.seq), None)
+                if call is not None:
+                    call.answered(Status.CANCELLED, None)
+
+
+def _place(actor: Actor, ask: Ask) -> Place:
+    return actor.lane, _FAMILIES[ask.sort], ask.seq

@@ -1,0 +1,431 @@
+"""Forks of workflows: `lockstep.fork("temporal/order-7:4", target, edits={"4.1": {"total": 450}})`.
+
+The execution that the fork leaves is driven up to there with its recorded activations, and what today's code commands
+is compared. From there on `stage` emulates what core and the server would do, so no server is needed, and the clock, ids
+and random numbers are those of the recorded execution. Calls past the cut are answered by edits, the record, or the
+target's own functions, as `deciding` has it; all of it is a branch of the run, which is replayed like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+
+from lockstep.adapter.native import Continued, ForkOptions
+from lockstep.errors import AddressError, Code, Difference, Refusal, TargetError
+from lockstep.log.address import called
+from lockstep.log.model import Kind, RunState
+from lockstep.log.store import Store
+from lockstep.log.timeline import END, Place, Timeline
+from lockstep.session.native import forking as forks
+from lockstep.session.native.forking import Forking
+from lockstep.session.native.journal import Journal
+from lockstep.session.native.kept import recalled
+from lockstep.session.native.record import Record
+from lockstep.session.tail import Plan
+from lockstep_temporal import commands, edited, layout
+from lockstep_temporal.branching import Asked, Branch
+from lockstep_temporal.deciding import Decider, command_of
+from lockstep_temporal.drift import Drifts
+from lockstep_temporal.edited import Converter
+from lockstep_temporal.live import Live, activities_of
+from lockstep_temporal.naming import Naming
+from lockstep_temporal.past import Past
+from lockstep_temporal.prefix import Prefix
+from lockstep_temporal.prepared import Prepared, prepare
+from lockstep_temporal.recorded import ExecutionTurn, Recorded, Task
+from lockstep_temporal.recording import Recorder
+from lockstep_temporal.setup import Setup, setup_of
+from lockstep_temporal.stage import Actor, Hooks, Inbound, Stage, Unable
+from lockstep_temporal.trying import Elsewhere, Endless
+from lockstep_temporal.watching import Stuck, Watch
+from lockstep_temporal.wording import Clear, Wording
+from lockstep_temporal.world import Ask, Ended, World
+
+SERVER = "server"  # the keyword argument that has a fork run on a server
+
+
+def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
+    """Forks a workflow's run. See `lockstep.adapter.native.Native`."""
+    return Session(store, place, target, options).run(None)
+
+
+async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
+    """The same under a running loop, in which async activities run."""
+    session = Session(store, place, target, options)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(None, session.run, loop)
+
+
+class Session:
+    """One fork: what it goes by, and what has come of it so far."""
+
+    def __init__(self, store: Store, place: Place, target: Any, options: ForkOptions) -> None:
+        self.store = store
+        self.place = place
+        self.options = options
+        _refuse(place, options)
+        reader = place.timeline.reader
+        secrets, self._vault = recalled(store.path, reader.meta)
+        self.recorded = Recorded(reader, secrets)
+        if self.recorded.origin == layout.INTERCEPTOR:
+            raise TargetError(
+                Code.BAD_TARGET,
+                f"{place.address.path} was recorded by LockstepInterceptor alone, which sees neither timers nor the"
+                " clock: it can be read, not forked. Record with LockstepPlugin, or fetch its history: lockstep"
+                f" temporal pull --workflow-id {self.recorded.native.get('workflow_id')}",
+            )
+        self.setup: Setup = setup_of(target, {key: value for key, value in options.own.items() if key != SERVER})
+        self.until = _until(place, options)
+        self.edits = edited.read(place, options.edits, self.until)
+        self.turn, self.served, self.at = self._cut()
+        self._began = time.monotonic()
+        self.results: list[Any] = []
+        self.error: BaseException | None = None
+        self.notes: list[tuple[str, str]] = []
+
+    def _cut(self) -> tuple[ExecutionTurn, list[int], int]:
+        """The execution that goes on, its steps that are served, and the position where the branch leaves."""
+        record, first = self.recorded.record, self.edits.first
+        upto = self.until if first is None else min(self.until, first - 1)
+        last = record.last_step(upto)
+        turns = self.recorded.turns
+        if last < 0:
+            return turns[0], [], 0
+        at = record.position(last)
+        turn = next(turn for turn in turns if last in turn.steps)
+        if last == turn.last and turn.number < len(turns):
+            following = turns[turn.number]
+            begins = next(event.pos for seq, event in record.heads if seq == following.seqs[0])
+            ended = record.heads[0][1].pos if turn.end_seq < 0 else self._position(turn.end_seq)
+            # What is asked for is the state after the last task of an execution: the next one begins with it.
+            return following, [], max(min(ended, begins - 1), at)
+        return turn, [number for number in turn.steps if number <= last], at
+
+    def _position(self, seq: int) -> int:
+        return next(event.pos for number, event in self.recorded.record.heads if number == seq)
+
+    def run(self, loop: asyncio.AbstractEventLoop | None) -> Continued:
+        """Drives it. `loop`: in which async activities run, None for one of their own."""
+        with ExitStack() as stack:
+            prepared = stack.enter_context(prepare(self.setup))
+            watch = stack.enter_context(Watch(self.options.deadline))
+            functions, interceptors = activities_of(prepared)
+            native = self.recorded.native
+            self.namespace = str(native.get("namespace") or "default")
+            self.task_queue = self._task_queue()
+            converter = prepared.data_converter
+            live = stack.enter_context(
+                Live(
+                    functions, interceptors, converter, namespace=self.namespace, task_queue=self.task_queue, loop=loop
+                )
+            )
+            journal = self._journal(stack)
+            going = _Going(self, prepared, watch, live, journal, Naming(functions))
+            stack.callback(going.close)
+            going.run()
+            return going.continued()
+
+    def _task_queue(self) -> str:
+        asked = self.recorded.record.field(self.turn.seqs[0], "request")
+        found = asked.get("task_queue") if isinstance(asked, dict) else None
+        return found if isinstance(found, str) else ""
+
+    def _journal(self, stack: ExitStack) -> Journal:
+        """The branch, made."""
+        address = self.place.address
+        run, meta = self.place.timeline.reader.info.name, self.recorded.meta
+        parent = Journal.open(self.store, run, dict(meta), branch=address.branch)
+        stack.callback(parent.close)
+        plan = self.plan(self.options.branch or "fork")
+        told: dict[str, Any] = {
+            **forks.told(plan), "edits": dict(self.edits.told), "step": address.step, "upto": self.at,
+        }  # fmt: skip
+        journal = parent.fork(plan.branch, self.at, latest=False, origin=plan.origin, told=told)
+        stack.callback(journal.close)
+        return journal
+
+    def plan(self, branch: str) -> Plan:
+        address = self.place.address
+        origin = f":{address.step}" + (f".{address.effect}" if self.place.effect is not None else "")
+        return Plan(branch, address.branch, origin, self.at, self.until, self.edits.answers, self.options.policy)
+
+    def walk(self, turn: ExecutionTurn) -> Mapping[int, list[Task]]:
+        """Tasks of steps that a history was imported to."""
+        from lockstep_temporal.walking import tasks
+
+        found: Mapping[int, list[Task]] = tasks(self.setup, self.recorded, turn)
+        return found
+
+
+class _Going:
+    """A fork that runs."""
+
+    def __init__(
+        self, session: Session, prepared: Prepared, watch: Watch, live: Live, journal: Journal, naming: Naming
+    ) -> None:
+        self.session = session
+        self.prepared = prepared
+        self.watch = watch
+        self.journal = journal
+        self.past = Past(session.recorded, session.walk)
+        plan = msgspec.structs.replace(session.plan(journal.branch), branch=journal.branch)
+        self.calls = Forking(
+            journal, session.recorded.record, plan, session.store.path, since=0, deadline=session.options.deadline
+        )
+        self.drifts = Drifts()
+        self.wording: Wording = Clear(naming)
+        self.naming = naming
+        self.converter = Converter(prepared.data_converter)
+        self.recorder = Recorder.resume(journal, self.wording, effects=False)
+        self.branch = Branch(self.calls, self.recorder, self.wording)
+        decide = Decider(
+            self.calls, self.past, self.branch, session.edits, self.converter, live, naming, self.wording,
+            prepared.workflows, self.drifts,
+        )  # fmt: skip
+        hooks = Hooks(decide=decide, task=self._task, turn=self._turn, follows=self._follows, timer=self._timer)
+        self.stage = Stage(prepared, live, hooks, self._inbound(), watch=watch)
+        self.number = session.turn.number
+        self.ended = ""
+
+    def close(self) -> None:
+        self.stage.close()
+        self.recorder.close()
+
+    def run(self) -> None:
+        calls = self.calls
+        try:
+            self._go()
+        except Refusal:
+            self.ended = "refused"
+        except (Unable, Endless, Elsewhere) as error:
+            calls.latch.refuse(str(error))
+            self.ended = "refused"
+        except Stuck:
+            seconds = self.session.options.deadline
+            reason = f"the workflow's code came to no stop within {seconds:g} s"
+            at = len(self.session.served) + self.branch.steps
+            calls.latch.stop_at(
+                Difference(
+                    code=Code.STUCK, reason=reason, step=at, lane=layout.LANE, kind="workflow task", name="", source=""
+                )
+            )  # fmt: skip
+
+    def _go(self) -> None:
+        session, stage = self.session, self.stage
+        first = self._first()
+        self.recorder.begin(first, *(() if not session.served else (layout.FORK,)))
+        if not session.served:
+            stage.begin(first, session.namespace, session.task_queue)
+        else:
+            prefix = Prefix(self.prepared, self.watch, self.drifts, session.namespace, session.task_queue)
+            found = prefix.run(session.served, self.past)
+            if found is not None:
+                self.calls.latch.stop_at(found)
+                prefix.close()
+                return
+            assert prefix.drive is not None
+            assert prefix.world is not None
+            self.recorder.goes_on(prefix.commands)
+            self._timers(prefix.world)
+            stage.enter(prefix.world, prefix.drive)
+        ended = stage.run()
+        self._over(ended)
+
+    def _first(self) -> WorkflowActivation:
+        """The activation that the execution began with."""
+        session = self.session
+        activation, _ = self.past.tasks(session.turn.first)[0]
+        made = WorkflowActivation()
+        made.CopyFrom(activation)
+        if session.served or not session.edits.own:
+            return made
+        del made.jobs[:]
+        changed = [each for _, each in self._changed(session.turn, 0)]
+        for job in activation.jobs:
+            if job.WhichOneof("variant") not in ("signal_workflow", "do_update", "cancel_workflow"):
+                made.jobs.append(job)
+        made.jobs.extend(job for each in changed if each.step == 0 for job in each.jobs)
+        return made
+
+    def _inbound(self) -> list[list[Inbound]]:
+        """What came from outside after the cut, of each execution from the one that goes on."""
+        session = self.session
+        after = {session.turn.number: session.at}
+        turns = [turn for turn in session.recorded.turns if turn.number >= session.turn.number]
+        found = []
+        for turn in turns:
+            here = [each for _, each in self._changed(turn, after.get(turn.number, 0))]
+            if not (session.served and turn.number == session.turn.number):
+                here = [each for each in here if each.step > 0]  # the rest came with the first activation
+            found.append(here)
+        return found
+
+    def _changed(self, turn: ExecutionTurn, after: int) -> Iterator[tuple[int, Inbound]]:
+        """With edits of it applied."""
+        own = self.session.edits.own
+        for effect, inbound in self.past.inbound(turn, after):
+            pos = effect.begin.pos
+            if pos not in own:
+                yield pos, inbound
+            elif own[pos] is not None:
+                jobs = tuple(self.converter.arguments(job, own[pos]) for job in inbound.jobs)
+                yield pos, msgspec.structs.replace(inbound, jobs=jobs)
+
+    def _timers(self, world: World) -> None:
+        """Timers that are on at the cut fire when they did, or when an edit says."""
+        for ask in world.timers:
+            effect = self.session.recorded.effect(commands.TIMER, ask.seq, self.session.turn.run_id)
+            if effect is None:
+                continue
+            seconds = self.session.edits.own.get(effect.begin.pos)
+            given = self.past.answer(effect)
+            if seconds is not None:
+                world.delay(ask.seq, max(ask.at + int(seconds * 1e9), world.now))
+            elif given is not None:
+                world.delay(ask.seq, ask.at + given.after)
+
+    # What the stage tells.
+
+    def _task(self, actor: Actor, activation: WorkflowActivation, completion: Any) -> None:
+        if actor.lane == layout.LANE and completion.HasField("failed"):
+            self.session.error = actor.drive.error or RuntimeError(completion.failed.failure.message)
+        self.branch.task(actor, activation, completion)
+
+    def _timer(self, actor: Actor, ask: Ask) -> None:
+        command = command_of(ask)
+        said = self.wording.task()
+        told = said.asked(command)
+        said.finish()
+        name, request, key = self.calls.secrets.asked(told.kind, told.name, told.request, told.matched)
+        self.branch.begin(actor, ask, Asked(told.kind, name, request, key, told.declared), "")
+
+    def _turn(self, actor: Actor, ended: Ended, following: WorkflowActivation | None) -> None:
+        self._result(actor, ended)
+        if following is not None and self._follows():
+            self.number += 1
+            self.recorder.begin(following)
+
+    def _follows(self) -> bool:
+        last = self.session.options.turn
+        return last is None or self.number < last
+
+    def _result(self, actor: Actor, ended: Ended) -> None:
+        session, converter = self.session, self.prepared.data_converter
+        if ended.how == "complete_workflow_execution":
+            session.error = None
+            session.results.append(self._returned(actor, ended.command))
+        elif ended.how == "continue_as_new_workflow_execution":
+            session.error = None
+            session.results.append(None)
+        elif ended.how == "fail_workflow_execution":
+            session.error = converter.failure_converter.from_failure(ended.command.failure, converter.payload_converter)
+        elif ended.how != "failed_task":
+            from temporalio.exceptions import CancelledError
+
+            session.error = CancelledError(f"the workflow was {_HOW.get(ended.how, 'cancelled')}")
+
+    def _returned(self, actor: Actor, said: Any) -> Any:
+        if not said.HasField("result"):
+            return None
+        definition = self.prepared.definition(actor.world.init.workflow_type)
+        hints = [definition.ret_type] if definition.ret_type is not None else None
+        return self.prepared.data_converter.payload_converter.from_payloads([said.result], hints)[0]
+
+    def _over(self, ended: Ended | None) -> None:
+        for note in self.stage.notes:
+            self.calls.note("children", note)
+        if ended is not None:
+            self.ended = "complete" if self.session.error is None else "failed"
+            return
+        self.ended = "interrupted"
+        waits = [f"{ask.sort} {ask.seq}" for ask in self.stage.waiting or ()]
+        what = f"for {', '.join(waits)}" if waits else "for something from outside, such as a signal or an update"
+        self.calls.note("the workflow waits", f"{what}, which does not come in this fork")
+
+    # How it went.
+
+    def continued(self) -> Continued:
+        session, journal = self.session, self.journal
+        state = self.calls.resting()
+        if state is not None or self.ended == "failed":
+            journal.flush()
+            journal.rest(state or RunState.FAILED)
+        for told in self.drifts.inputs:
+            self.calls.note(told.source, told.detail)
+        journal.flush()
+        reader = session.store.run(journal.run, journal.branch)
+        record = Record(reader)
+        seconds = time.monotonic() - session._began
+        unreached = self._unreached()
+        report = self.calls.report(
+            self.ended or "complete", steps=len(record.steps), seconds=seconds, unreached=unreached
+        )
+        address = called(journal.run, journal.branch)
+        first, answer = _numbers(Timeline(reader), session.at, address)
+        return Continued(
+            report=report, results=session.results, error=session.error,
+            config={"workflow_id": session.recorded.native.get("workflow_id"), "run_id": self.recorder.run_id},
+            origin=session.plan("").origin, upto=session.at, shared=max(record.last_step(session.at), 0), first=first,
+            answer=answer if report.state == RunState.REFUSED else None,
+        )  # fmt: skip
+
+    def _unreached(self) -> tuple[str, ...]:
+        if self.calls.latch.stopped:
+            return ()
+        return tuple(address for edit in self.calls.tail.unreached.values() for address in edit.told)
+
+
+_HOW = {"timed_out": "timed out", "terminated": "terminated"}
+
+
+def _refuse(place: Place, options: ForkOptions) -> None:
+    """What a fork of a workflow has not."""
+    if place.step is None:
+        raise AddressError(
+            Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
+        )
+    if options.tasks:
+        raise TargetError(
+            Code.BAD_TARGET, "tasks= chooses between tasks of a graph: a workflow goes on as a whole from each step"
+        )
+    if options.thread:
+        raise TargetError(
+            Code.BAD_TARGET,
+            "thread= cannot be another workflow: what it does hangs on its id, its clock and its random numbers. A fork"
+            " is a branch of the same one",
+        )
+
+
+def _until(place: Place, options: ForkOptions) -> int:
+    """The position up to which the fork's past lies."""
+    step, effect = place.step, place.effect
+    assert step is not None
+    timeline = place.timeline
+    heads = timeline.reader.heads(timeline.stream.id)
+    if effect is not None and effect.end is not None:
+        found = effect.end.pos
+    elif effect is not None or step.kind == END:
+        found = max((event.pos for _, event in heads if event.kind is not Kind.FINISH), default=0)
+    else:
+        found = next(event.pos for seq, event in heads if seq == step.seq)
+    return found if options.within is None else min(found, options.within)
+
+
+def _numbers(timeline: Timeline, cut: int, address: str) -> tuple[str, tuple[str, str] | None]:
+    """Of a branch: its first call that ran for real; a call without an answer, with where to fork to give it one."""
+    first, flying = "", None
+    for step in timeline.steps:
+        for effect in step.effects:
+            number = f"{step.number}.{effect.number}"
+            if effect.begin.pos > cut and effect.end is None:
+                flying = f"{address}:{step.number}", number
+            elif effect.begin.pos > cut and effect.end is not None and not effect.end.name and not first:
+                first = number if effect.kind not in (commands.TIMER, *commands.INBOUND) else ""
+    return first, flying

@@ -1,0 +1,148 @@
+"""What a fork's parent has recorded, as the fork asks for it: workflow tasks, and how calls were answered, exactly.
+
+past = Past(recorded, setup)
+past.tasks(4)                   [(activation, completion), …] of step 4
+past.effect(begin_pos)          the recorded effect
+past.answer(effect)             what the workflow was told of it, and how long after it had asked
+past.inbound(turn, after)       what came from outside later in an execution
+
+Steps are read when they are asked for: a fork mostly needs few of those past its cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from lockstep_temporal import commands
+from lockstep_temporal.recorded import ExecutionTurn, Recorded, RecordedEffect, Task
+from lockstep_temporal.stage import Given, Inbound
+
+# By family: the job that answers a command of it.
+_JOBS = {
+    commands.ACTIVITY: "resolve_activity",
+    commands.CHILD: "resolve_child_workflow_execution",
+    commands.SIGNAL_EXTERNAL: "resolve_signal_external_workflow",
+    commands.CANCEL_EXTERNAL: "resolve_request_cancel_external_workflow",
+    commands.TIMER: "fire_timer",
+}
+_SORTS = {
+    commands.ACTIVITY: "activity", commands.CHILD: "child", commands.SIGNAL_EXTERNAL: "signal",
+    commands.CANCEL_EXTERNAL: "cancel", commands.TIMER: "timer",
+}  # fmt: skip
+_INBOUND = {"signal_workflow": commands.SIGNAL, "do_update": commands.UPDATE, "cancel_workflow": commands.CANCEL}
+
+type Walk = Callable[[ExecutionTurn], Mapping[int, list[Task]]]
+
+
+class Past:
+    """`walk`: makes tasks of an execution's steps that a history was imported to, by number of the step."""
+
+    def __init__(self, recorded: Recorded, walk: Walk) -> None:
+        self.recorded = recorded
+        self._walk = walk
+        self._tasks: dict[int, list[Task]] = {}
+        self._walked: dict[int, Mapping[int, list[Task]]] = {}
+
+    def tasks(self, step: int) -> list[Task]:
+        """The activations of a step with their completions. Fresh messages, but the same each time."""
+        found = self._tasks.get(step)
+        if found is None:
+            found = self.recorded.steps[step].tasks() or self._of_history(step)
+            self._tasks[step] = found
+        return found
+
+    def _of_history(self, step: int) -> list[Task]:
+        turn = self.turn_of(step)
+        if turn.number not in self._walked:
+            self._walked[turn.number] = self._walk(turn)
+        return self._walked[turn.number].get(step, [])
+
+    def turn_of(self, step: int) -> ExecutionTurn:
+        return next(turn for turn in self.recorded.turns if step in turn.steps)
+
+    def effect(self, begin: int) -> RecordedEffect | None:
+        """The effect that began at this position."""
+        return self._by_pos.get(begin)
+
+    @cached_property
+    def _by_pos(self) -> dict[int, RecordedEffect]:
+        return {each.begin.pos: each for each in self.recorded.effects}
+
+    def answer(self, effect: RecordedEffect) -> Given | None:
+        """How it was answered; None where it was not. Of a timer, when it fired."""
+        family = commands.FAMILY.get(effect.kind, commands.ACTIVITY)
+        if effect.answered < 0 or effect.answered >= len(self.recorded.steps):
+            return None
+        asked = self._asked(effect, family)
+        told = self._told(effect.answered, _JOBS[family], effect.seq)
+        if told is None:
+            return None
+        at, job = told
+        began = at if asked is None else asked
+        said = getattr(job, _JOBS[family])
+        if family == commands.CHILD:
+            run_id, started = self._started(effect)
+            return Given(said.result, at - began, run_id, max(started - began, 0))
+        if family == commands.ACTIVITY:
+            return Given(said.result, at - began)
+        failure = said.failure if family != commands.TIMER and said.HasField("failure") else None
+        return Given(failure, at - began)
+
+    def _asked(self, effect: RecordedEffect, family: str) -> int | None:
+        """When the workflow asked for it."""
+        turn = self.turn_of(effect.answered)
+        for step in range(min(effect.asked, effect.answered), turn.first - 1, -1):
+            for activation, completion in self.tasks(step):
+                for command in commands.commands_of(completion):
+                    if command.waits and commands.FAMILY[command.kind] == family and command.seq == effect.seq:
+                        return int(activation.timestamp.ToNanoseconds())
+        return None
+
+    def _told(self, step: int, job: str, seq: int) -> tuple[int, Any] | None:
+        for activation, _ in self.tasks(step):
+            for each in activation.jobs:
+                if each.WhichOneof("variant") == job and getattr(each, job).seq == seq:
+                    return activation.timestamp.ToNanoseconds(), each
+        return None
+
+    def _started(self, effect: RecordedEffect) -> tuple[str, int]:
+        """The run id that a child started with, and when."""
+        for step in range(max(effect.asked, 0), effect.answered + 1):
+            found = self._told(step, "resolve_child_workflow_execution_start", effect.seq)
+            if found is not None:
+                at, job = found
+                return str(job.resolve_child_workflow_execution_start.succeeded.run_id), at
+        return "", 0
+
+    def inbound(self, turn: ExecutionTurn, after: int) -> list[tuple[RecordedEffect, Inbound]]:
+        """What came from outside in an execution and ended after a position of the log, each by itself: signals,
+        updates that were not rejected, requests to cancel."""
+        found: list[tuple[RecordedEffect, Inbound]] = []
+        came = [each for each in self.recorded.effects if each.inbound and each.answered in turn.steps]
+        for step in sorted({each.answered for each in came}):
+            here = [each for each in came if each.answered == step]
+            jobs = [(activation, job) for activation, _ in self.tasks(step) for job in activation.jobs]
+            alone = all(job.WhichOneof("variant") in _INBOUND for _, job in jobs)
+            for effect in here:
+                place = next((each for each in jobs if _INBOUND.get(each[1].WhichOneof("variant") or "") == effect.kind
+                              and _named(each[1]) in ("", effect.name)), None)  # fmt: skip
+                if place is None:
+                    continue
+                jobs.remove(place)
+                if effect.end is not None and effect.end.pos > after:
+                    at = place[0].timestamp.ToNanoseconds()
+                    found.append((effect, Inbound(step - turn.first, at, alone, (place[1],))))
+        return found
+
+
+def sort_of(kind: str) -> str:
+    """What `World` calls an effect of this kind."""
+    return _SORTS[commands.FAMILY.get(kind, commands.ACTIVITY)]
+
+
+def _named(job: Any) -> str:
+    if job.HasField("signal_workflow"):
+        return str(job.signal_workflow.signal_name)
+    return str(job.do_update.name) if job.HasField("do_update") else ""
