@@ -103,6 +103,14 @@ class Branch:
             if effect.begin.what == kind and effect.begin.name == name and effect.begin.pos not in self._taken
         )
 
+    def answers_to(self, key: bytes) -> bool:
+        """Whether the record has an answer to such a call that was not used."""
+        return any(
+            effect.begin.key == key and effect.begin.pos not in self._taken and effect.ended
+            and effect.pieces[-1][1].what != Status.CANCELLED
+            for effect in self._later
+        )  # fmt: skip
+
     def take(self, effect: Taped) -> None:
         """It has answered a call."""
         self._taken.add(effect.begin.pos)

@@ -64,10 +64,12 @@ class Decider:
         )
         if isinstance(verdict, Answer):
             return self._answered(actor, ask, asked, verdict)
-        cancelled = self._cancelled(actor, asked) if not isinstance(verdict, Live) or ask.sort != "activity" else None
+        cancelled = self._cancelled(actor, asked) if not isinstance(verdict, Live) else None
         if cancelled is not None:
             self._begin(actor, ask, asked, "served")
-            return Given(never=True)
+            effect = self.past.effect(cancelled.begin.pos)
+            before = self.past.answer(effect) if effect is not None else None
+            return Given(never=True) if before is None else msgspec.structs.replace(before, never=True)
         if not isinstance(verdict, Live):
             self._begin(actor, ask, asked, "")
             self.calls.refuse(_Kind(asked.kind), verdict, asked.name, asked.request)
@@ -91,7 +93,7 @@ class Decider:
         declared = told.declared or self.naming(command).declared
         strand = self.calls.later.strand(actor.lane)
         name, request, key = self.calls.later.recognised(strand, told.kind, told.name, told.request, told.matched)
-        if ask.sort == "child" and ask.command.workflow_type in self.workflows and not self._has(actor, key):
+        if ask.sort == "child" and ask.command.workflow_type in self.workflows and not self.branch.answers_to(key):
             declared = _DRIVEN
         if not self._has(actor, key):
             key = self._by_position(actor, told.kind, name, request, key)

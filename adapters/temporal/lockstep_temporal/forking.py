@@ -1,8 +1,8 @@
 """Forks of workflows: `lockstep.fork("temporal/order-7:4", target, edits={"4.1": {"total": 450}})`.
 
 The execution that the fork leaves is driven up to there with its recorded activations, and what today's code commands
-is compared. From there on `stage` emulates what core and the server would do, so no server is needed, and the clock, ids
-and random numbers are those of the recorded execution. Calls past the cut are answered by edits, the record, or the
+is compared. From there on `stage` emulates what core and the server would do, so no server is needed, and the clock,
+ids and random numbers are those of the recorded execution. Calls past the cut are answered by edits, the record, or the
 target's own functions, as `deciding` has it; all of it is a branch of the run, which is replayed like any other.
 """
 
@@ -232,7 +232,7 @@ class _Going:
                 return
             assert prefix.drive is not None
             assert prefix.world is not None
-            self.recorder.goes_on(prefix.commands)
+            self.recorder.waits(command_of(ask) for ask in (*prefix.world.open, *prefix.world.timers))
             self._timers(prefix.world)
             stage.enter(prefix.world, prefix.drive)
         ended = stage.run()

@@ -191,6 +191,8 @@ def activities_of(prepared: Any) -> tuple[list[Callable[..., Any]], list[Any]]:
         "task_queue": "",
     }
     for plugin in setup.plugins:
+        if type(plugin).__module__.partition(".")[0] == "lockstep_temporal":
+            continue  # a fork is recorded as one
         configure = getattr(plugin, "configure_worker", None)
         if configure is not None:
             config = configure(config)

@@ -41,7 +41,7 @@ class Given(msgspec.Struct, frozen=True):
     result   an ActivityResolution, a ChildWorkflowResult, or the Failure of an external signal or cancel
     after    how long after it was asked, in nanoseconds
     run_id   child: that it started with; `started`: how long after it was asked
-    never    it is not answered by itself: it was cancelled
+    never    not by itself: it was cancelled, and is answered with `result` when it is again
     """
 
     result: Any = None
@@ -126,6 +126,7 @@ class Stage:
         self._inbound = [list(each) for each in inbound]
         self._ended: dict[str, Ended] = {}  # by workflow id
         self._later: list[tuple[int, Callable[[], None]]] = []  # runs that are to begin
+        self._never: dict[tuple[str, str, int], Given] = {}
         self._begun = 0
         self._real = 0
 
@@ -268,10 +269,15 @@ class Stage:
     def _give(self, actor: Actor, ask: Ask, given: Given) -> None:
         if ask.sort == "child" and given.run_id:
             actor.world.start(ask.seq, ask.at + given.started, given.run_id)
-        if not given.never:
+        if given.never:
+            self._never[actor.world.run_id, *ask.key] = given
+        else:
             actor.world.settle(ask.key, max(ask.at + given.after, self.now), given.result)
 
     def _stop(self, actor: Actor, stop: Stop) -> None:
+        given = self._never.pop((actor.world.run_id, stop.sort, stop.seq), None)
+        if given is not None and not stop.gone and given.result is not None:
+            actor.world.settle((stop.sort, stop.seq), self.now, given.result)
         if stop.sort == "activity":
             self.activities.stop(actor.world, stop.seq, self.now, gone=stop.gone)
         for child in self.actors:
