@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -34,12 +34,13 @@ from lockstep_temporal.branching import Asked, Branch
 from lockstep_temporal.deciding import Decider, command_of
 from lockstep_temporal.drift import Drifts
 from lockstep_temporal.edited import Converter
+from lockstep_temporal.imported import Against
 from lockstep_temporal.live import Live, activities_of
 from lockstep_temporal.naming import Naming
 from lockstep_temporal.past import Past
 from lockstep_temporal.prefix import Prefix
 from lockstep_temporal.prepared import Prepared, prepare
-from lockstep_temporal.recorded import ExecutionTurn, Recorded, Task
+from lockstep_temporal.recorded import ExecutionTurn, Recorded
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.setup import Setup, setup_of
 from lockstep_temporal.stage import Actor, Hooks, Inbound, Stage, Unable
@@ -156,12 +157,12 @@ class Session:
         origin = f":{address.step}" + (f".{address.effect}" if self.place.effect is not None else "")
         return Plan(branch, address.branch, origin, self.at, self.until, self.edits.answers, self.options.policy)
 
-    def walk(self, turn: ExecutionTurn) -> Mapping[int, list[Task]]:
-        """Tasks of steps that a history was imported to."""
-        from lockstep_temporal.walking import tasks
-
-        found: Mapping[int, list[Task]] = tasks(self.setup, self.recorded, turn)
-        return found
+    def walk(self, turn: ExecutionTurn) -> Against:
+        """An execution that was imported from a history, through today's code."""
+        steps = [self.recorded.steps[number].events() for number in turn.steps]
+        first_run = next((at for at, events in enumerate(steps) if not events), len(steps))
+        workflow_id = str(self.recorded.native.get("workflow_id") or "")
+        return Against(self.setup, steps[:first_run], workflow_id=workflow_id, namespace=self.namespace)
 
 
 class _Going:

@@ -11,11 +11,12 @@ Steps are read when they are asked for: a fork mostly needs few of those past it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 from lockstep_temporal import commands
+from lockstep_temporal.imported import Against
 from lockstep_temporal.recorded import ExecutionTurn, Recorded, RecordedEffect, Task
 from lockstep_temporal.stage import Given, Inbound
 
@@ -33,17 +34,17 @@ _SORTS = {
 }  # fmt: skip
 _INBOUND = {"signal_workflow": commands.SIGNAL, "do_update": commands.UPDATE, "cancel_workflow": commands.CANCEL}
 
-type Walk = Callable[[ExecutionTurn], Mapping[int, list[Task]]]
+type Walk = Callable[[ExecutionTurn], Against]
 
 
 class Past:
-    """`walk`: makes tasks of an execution's steps that a history was imported to, by number of the step."""
+    """`walk`: takes an execution that was imported from a history through today's code."""
 
     def __init__(self, recorded: Recorded, walk: Walk) -> None:
         self.recorded = recorded
         self._walk = walk
         self._tasks: dict[int, list[Task]] = {}
-        self._walked: dict[int, Mapping[int, list[Task]]] = {}
+        self._walked: dict[int, Against] = {}
 
     def tasks(self, step: int) -> list[Task]:
         """The activations of a step with their completions. Fresh messages, but the same each time."""
@@ -53,11 +54,18 @@ class Past:
             self._tasks[step] = found
         return found
 
-    def _of_history(self, step: int) -> list[Task]:
+    def against(self, step: int) -> Against | None:
+        """The walked history that a step was imported from; None of a recorded one."""
+        if self.recorded.steps[step].tasks():
+            return None
         turn = self.turn_of(step)
         if turn.number not in self._walked:
             self._walked[turn.number] = self._walk(turn)
-        return self._walked[turn.number].get(step, [])
+        return self._walked[turn.number]
+
+    def _of_history(self, step: int) -> list[Task]:
+        found = self.against(step)
+        return [*found.pairs(step - self.turn_of(step).first)] if found is not None else []
 
     def turn_of(self, step: int) -> ExecutionTurn:
         return next(turn for turn in self.recorded.turns if step in turn.steps)

@@ -9,7 +9,6 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 from lockstep.errors import Difference
 from lockstep.session import sites
 from lockstep_temporal import layout
-from lockstep_temporal.commands import Command, commands_of
 from lockstep_temporal.compare import Found, compare, differing
 from lockstep_temporal.drift import Drifts
 from lockstep_temporal.driver import Drive
@@ -21,12 +20,11 @@ from lockstep_temporal.world import World
 
 
 class Prefix:
-    """`drive`, `world`: the instance and what stands around it, once it has run; `commands`: all that it gave."""
+    """`drive`, `world`: the instance and what stands around it, once it has run."""
 
     def __init__(self, prepared: Prepared, watch: Watch, drifts: Drifts, namespace: str, task_queue: str) -> None:
         self.drive: Drive | None = None
         self.world: World | None = None
-        self.commands: list[Command] = []
         self._prepared = prepared
         self._watch = watch
         self._drifts = drifts
@@ -37,13 +35,17 @@ class Prefix:
         """Drives these steps. Returns where it was not what was recorded, None where it was."""
         given: list[Task] = []
         for step in steps:
+            imported = past.against(step)
             for task in past.tasks(step):
                 given.append(task)
                 now = self._activate(task)
-                found = self._compare(given, now)
+                found = self._compare(given, now) if imported is None else None
                 if found is not None:
                     return self._difference(step, found, now)
-                self.commands += commands_of(now)
+            if imported is not None:
+                differs = imported.differs(step - past.turn_of(step).first, self._drifts.volatile)
+                if differs is not None:
+                    return self._difference(step, differs.found, WorkflowActivationCompletion())
         return None
 
     def close(self) -> None:

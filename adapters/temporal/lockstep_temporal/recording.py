@@ -204,6 +204,13 @@ class Recorder:
         self.run_id = run_id
         return self._turn
 
+    def waits(self, given: Iterable[Command]) -> None:
+        """These were asked for before the branch left, and still wait. For a fork, which writes of them itself."""
+        written = self.wording.task()
+        for command in given:
+            self._state.open[FAMILY[command.kind], command.seq] = waiting(command, written.asked(command))
+        written.finish()
+
     @classmethod
     def resume(cls, journal: Journal, wording: Wording | None = None, *, effects: bool = True) -> Recorder:
         """Goes on with what a branch has. Raises StoreError."""
