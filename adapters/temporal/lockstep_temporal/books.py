@@ -47,6 +47,7 @@ class Workflow(msgspec.Struct, frozen=True):
     converter: Any = None
     namer: Namer = naming.effect_of
     origin: str = layout.WORKER
+    task_queue: str = ""
 
 
 class Books:

@@ -43,7 +43,7 @@ class Watch(msgspec.Struct, frozen=True):
             self.books,
             Workflow(
                 info.namespace, info.workflow_id, info.run_id, info.first_execution_run_id or info.run_id,
-                info.workflow_type, self.converter, self.namer,
+                info.workflow_type, self.converter, self.namer, task_queue=info.task_queue,
             ),
         )  # fmt: skip
 
@@ -159,7 +159,7 @@ class Execution:
         if commands.started(activation) is None:
             raise LookupError(f"the log has no beginning of execution {self._workflow.run_id}")
         cause = layout.RESET if self._original != self._workflow.run_id else ""
-        recorder.begin(activation, cause)
+        recorder.begin(activation, cause, task_queue=self._workflow.task_queue)
         recorder.journal.reserve_turn()
 
     # Branches.

@@ -82,11 +82,16 @@ def native(meta: Value) -> Mapping[str, Any]:
 # Turns.
 
 
-def turn_request(run_id: str, arguments: list[Value], cause: str, continued_from: str = "") -> dict[str, Value]:
-    """What a turn is begun with."""
+def turn_request(
+    run_id: str, arguments: list[Value], cause: str, continued_from: str = "", task_queue: str = ""
+) -> dict[str, Value]:  # fmt: skip
+    """What a turn is begun with. `task_queue`: the workflow's, which no activation says: calls go there where the code
+    names no other."""
     made: dict[str, Value] = {"run_id": run_id, "arguments": arguments, "cause": cause}
     if continued_from:
         made["continued_from"] = continued_from
+    if task_queue:
+        made["task_queue"] = task_queue
     return made
 
 

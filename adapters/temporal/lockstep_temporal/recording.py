@@ -96,15 +96,18 @@ class Recorder:
         """Whether the execution has ended, or has not begun."""
         return not self._turn
 
-    def begin(self, activation: WorkflowActivation, cause: str = "", continued_from: str = "") -> int:
+    def begin(
+        self, activation: WorkflowActivation, cause: str = "", continued_from: str = "", task_queue: str = ""
+    ) -> int:
         """A turn begins, or goes on in this branch, by the activation that initializes the workflow. `cause`: where it
-        is another one than that says. Returns the position of its BEGIN. Raises StoreError."""
+        is another one than that says; `task_queue`: the workflow's. Returns the position of its BEGIN. Raises
+        StoreError."""
         init = commands.started(activation)
         batch = Batch(self.journal, self.wording.task())
         start = next(job for job in batch.written.answers(activation) if job.kind == commands.START)
         request = layout.turn_request(
             activation.run_id, start.value if isinstance(start.value, list) else [], cause or layout.cause_of(init),
-            continued_from or init.continued_from_execution_run_id,
+            continued_from or init.continued_from_execution_run_id, task_queue,
         )  # fmt: skip
         return self._begin(batch, activation.run_id, init.workflow_type, request)
 

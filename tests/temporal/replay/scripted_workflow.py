@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lockstep_temporal.recording import Recorder
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import DataConverter
@@ -23,6 +22,7 @@ from lockstep.session.native.journal import Journal
 from lockstep_temporal import layout
 from lockstep_temporal.driver import Drive
 from lockstep_temporal.prepared import Prepared, prepare
+from lockstep_temporal.recording import Recorder
 from lockstep_temporal.setup import setup_of
 
 BEGAN = 1_700_000_000
@@ -69,7 +69,7 @@ class Script:
             begin.continued_from_execution_run_id, begin.continued_initiator = before, 1
         activation = self._activation(job)
         self.drive = Drive(self.prepared, activation, task_queue="orders")
-        self.recorder.begin(activation)
+        self.recorder.begin(activation, task_queue="orders")
         return self.give(activation)
 
     def resolve(self, seq: int, value: Any = None, *, local: bool = False) -> WorkflowActivationCompletion:
