@@ -207,8 +207,9 @@ def step_record(
     """The body of a STEP. `lengths`: of the history, at each activation; `at`: the workflow's clock at the last one, as
     a Timestamp; `exact`: tasks or events, and notes."""
     moment = f"{at.seconds:012d}.{at.nanos:09d}" if at is not None else ""
+    clock: dict[str, Value] = {"clock": at.ToNanoseconds()} if at is not None else {}
     return {
-        "channels": {}, "whole": True, "id": moment, "run_id": run_id,
+        "channels": {}, "whole": True, "id": moment, **clock, "run_id": run_id,
         "history_length": lengths[-1] if lengths else 0, "lengths": list(lengths), "jobs": list(jobs),
         "commands": list(commands), **exact,
     }  # fmt: skip

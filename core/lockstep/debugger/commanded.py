@@ -21,11 +21,13 @@ from lockstep.log.timeline import Timeline
 
 
 class Commanded(msgspec.Struct, frozen=True):
-    """What such a step says. `clock`: the program's own, in ns since the epoch; 0 where it is not told."""
+    """What such a step says. `clock`: the program's own, in ns since the epoch; 0 where it is not told. `notes`: what
+    failed before it got there, and what it would not take."""
 
     jobs: tuple[str, ...]
     commands: tuple[str, ...]
     clock: int = 0
+    notes: tuple[str, ...] = ()
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,8 +55,20 @@ def read(timeline: Timeline, step: Step) -> Commanded | None:
     clock = reader.field(step.stream, step.seq, checkpoints.CLOCK)
     return Commanded(
         tuple(map(str, jobs)) if isinstance(jobs, list) else (), tuple(map(str, commands)),
-        clock if isinstance(clock, int) else 0,
+        clock if isinstance(clock, int) else 0, tuple(_notes(timeline, step)),
     )  # fmt: skip
+
+
+def _notes(timeline: Timeline, step: Step) -> Iterator[str]:
+    failed = timeline.reader.field(step.stream, step.seq, checkpoints.FAILED)
+    for one in failed if isinstance(failed, list) else ():
+        if isinstance(one, dict) and (causes := calls.causes(one.get("failure"))):
+            times = one.get("times")
+            how = f"failed {times} times before" if isinstance(times, int) and times > 1 else "failed once before"
+            yield f"{how}: {calls.exception(causes[-1])}"
+    rejected = timeline.reader.field(step.stream, step.seq, checkpoints.REJECTED)
+    for one in rejected if isinstance(rejected, list) else ():
+        yield f"rejected {one!s}"
 
 
 def failure(timeline: Timeline, effect: Effect) -> list[str]:

@@ -118,12 +118,14 @@ class Checkpoint(Shown, frozen=True, kw_only=True):
 
 class Commanded(Checkpoint, frozen=True, kw_only=True):
     """The same of a workflow's step. `jobs`: what came; `commands`: what the code asked for then; `clock`: its own, in
-    UTC. Where one answer came, `request`, `outcome` and what is said of a call are that one's, and so are `causes`."""
+    UTC. Where one answer came, `request`, `outcome` and what is said of a call are that one's, and so are `causes`.
+    `notes`: how it failed before it got there, and what it did not take."""
 
     jobs: tuple[str, ...]
     commands: tuple[str, ...]
     clock: str
     causes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def runs(store: Store) -> list[Run]:
@@ -264,7 +266,7 @@ def _commanded(found: Checkpoint, timeline: Timeline, step: Step, told: commande
         outcome=call.outcome, error=call.error, effects=found.effects, answered=call.answered, attempts=call.attempts,
         parent=found.parent, source=found.source, changes=found.changes, tasks=found.tasks, turn=found.turn,
         jobs=told.jobs, commands=told.commands, clock=began(told.clock) if told.clock else "",
-        causes=causes,
+        causes=causes, notes=told.notes,
     )  # fmt: skip
 
 

@@ -112,6 +112,7 @@ def shown(found: listing.Commanded, width: int) -> list[Line]:
         lines += [line for cause in found.causes for line in render_log.block("caused by", cause, width, "bad")]
         lines += tried(found.attempts or (), width)
     lines += _several("then", found.commands, width)
+    lines += _several("note", found.notes, width)
     for effect in found.effects:
         sort = render_log.classed(effect.kind, effect.effect_class)
         what = "  ".join(part for part in (f"{effect.kind} {safe(effect.name)}", sort, effect.answered) if part)

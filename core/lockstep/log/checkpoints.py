@@ -17,6 +17,8 @@ Of a workflow, whose state is nothing but what it was answered, a record says in
     "jobs": [text, …]               what came, in a few words each
     "commands": [text, …]           what the code asked for then
     "clock": n                      its own clock, in ns since the epoch; left out where that is not known
+    "failed": [{"failure": encoded exception, "times": n}, …]     how it failed before it got there, if it did
+    "rejected": [text, …]           what it would not take
 
 The parent is the STEP at position `of`; of one without a parent (0) the record is whole. A whole record now and then
 bounds how far a reader walks: what it repeats is mostly shared with what the stream has already. Values are plain data
@@ -41,7 +43,7 @@ from lockstep.log.store import RunReader
 
 CHANNELS, GONE, WHOLE = "channels", "gone", "whole"
 VALUE, KEEP, ITEMS = "value", "keep", "items"
-JOBS, COMMANDS, CLOCK = "jobs", "commands", "clock"
+JOBS, COMMANDS, CLOCK, FAILED, REJECTED = "jobs", "commands", "clock", "failed", "rejected"
 
 type State = dict[str, Value]
 

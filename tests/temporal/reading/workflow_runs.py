@@ -56,10 +56,12 @@ class Execution:
             self.event(Kind.BEGIN, what=kind, name=name, key=kind.encode(), body={"request": {}}), [*arguments]
         )
 
-    def step(self, what: str, name: str, jobs: Sequence[str], commands: Sequence[str], key: bytes = b"") -> None:
+    def step(
+        self, what: str, name: str, jobs: Sequence[str], commands: Sequence[str], key: bytes = b"", **more: Value
+    ) -> None:
         body: Value = {
             "channels": {}, "whole": True, "run_id": "r1", "history_length": 3, "jobs": [*jobs],
-            "commands": [*commands], "clock": CLOCK + self.at, "tasks": [],
+            "commands": [*commands], "clock": CLOCK + self.at, "tasks": [], **more,
         }  # fmt: skip
         told = key or "\n".join(commands).encode()
         self.last = self.event(Kind.STEP, what=what, name=name, of=self.last, key=told, body=body)
