@@ -97,7 +97,7 @@ def _meet_connections() -> None:
                 session.fault("a connection of Temporal", error)
         return made
 
-    bridge.Client.connect = staticmethod(connected)  # type: ignore[method-assign,assignment]
+    bridge.Client.connect = staticmethod(connected)  # type: ignore[method-assign]
 
 
 def _port(url: str) -> int:

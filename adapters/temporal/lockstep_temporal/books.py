@@ -78,6 +78,11 @@ class Books:
                 found = cls._all[path] = Books(path)
             return found
 
+    @classmethod
+    def all(cls) -> list[Books]:
+        """Those of this process."""
+        return list(cls._all.values())
+
     @property
     def store(self) -> Store:
         """Opened when something is first written. Raises StoreError."""

@@ -18,6 +18,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from lockstep_temporal.books import Books
 from lockstep_temporal.execution import Watch
+from lockstep_temporal.interceptors import LockstepInterceptor
 from lockstep_temporal.naming import Naming
 from lockstep_temporal.runner import recording
 
@@ -53,10 +54,6 @@ class LockstepPlugin(SimplePlugin):
         return config
 
     def _interceptors(self, config: WorkerConfig, books: Books) -> Sequence[Any]:
-        try:
-            from lockstep_temporal.interceptors import LockstepInterceptor  # type: ignore[import-not-found,unused-ignore]
-        except ModuleNotFoundError:  # on its way
-            return list(config.get("interceptors") or ())
         given = list(config.get("interceptors") or ())
         client: Any = config.get("client")
         of_client = client.config(active_config=True).get("interceptors", []) if client is not None else []

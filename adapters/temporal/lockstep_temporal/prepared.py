@@ -25,6 +25,7 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from lockstep.errors import AdapterError, Code, TargetError
+from lockstep_temporal.interceptors import LockstepInterceptor
 from lockstep_temporal.setup import Setup
 
 
@@ -163,7 +164,10 @@ def _worker(setup: Setup, config: dict[str, Any]) -> Any:
         "workflow_runner": config["workflow_runner"],
         "unsandboxed_workflow_runner": config.get("unsandboxed_workflow_runner") or UnsandboxedWorkflowRunner(),
         "data_converter": config["data_converter"],
-        "interceptors": config.get("interceptors") or [],
+        # Ours would record what is driven.
+        "interceptors": [
+            each for each in config.get("interceptors") or () if not isinstance(each, LockstepInterceptor)
+        ],
         "workflow_failure_exception_types": config.get("workflow_failure_exception_types") or [],
         "patch_activation_callback": setup.patch_activation_callback,
         "debug_mode": True,  # no deadlock timer, and breakpoint() works inside the sandbox

@@ -19,6 +19,7 @@ from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, Workflo
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from lockstep_temporal.execution import Execution, Watch
+from lockstep_temporal.inside import RECORDED
 
 # What our own code needs in the sandbox of a workflow, where nothing is imported twice for it.
 PASSED_THROUGH = ("lockstep", "lockstep_temporal", "msgspec")
@@ -69,7 +70,7 @@ class Delegating(WorkflowRunner):
         self.runner.prepare_workflow(defn)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        return _recorded(self.runner.create_instance(det), self.lockstep, det)
+        return _recorded(self.runner.create_instance(_told(det)), self.lockstep, det)
 
     def set_worker_level_failure_exception_types(self, types: Any) -> None:
         self.runner.set_worker_level_failure_exception_types(types)
@@ -83,9 +84,10 @@ def _recording_class(base: type[SandboxedWorkflowRunner]) -> type[SandboxedWorkf
     """The class of a sandboxed runner, with instances that are recorded."""
 
     def create_instance(self: Any, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        made = base.create_instance(self, det)
         watch: Watch | None = self.lockstep
-        return made if watch is None else _recorded(made, watch, det)
+        if watch is None:
+            return base.create_instance(self, det)
+        return _recorded(base.create_instance(self, _told(det)), watch, det)
 
     space = {
         "__annotations__": {"lockstep": Any},
@@ -100,3 +102,8 @@ def _recording_class(base: type[SandboxedWorkflowRunner]) -> type[SandboxedWorkf
 def _recorded(instance: WorkflowInstance, watch: Watch, det: WorkflowInstanceDetails) -> WorkflowInstance:
     made: Any = Instance(instance, watch.execution(det.info))
     return made  # type: ignore[no-any-return]
+
+
+def _told(det: WorkflowInstanceDetails) -> WorkflowInstanceDetails:
+    """Our own interceptor, where the user has one too, sees by this that the instance is recorded already."""
+    return dataclasses.replace(det, extern_functions={**det.extern_functions, RECORDED: bool})

@@ -147,13 +147,15 @@ class Journal:
 
     def emit(
         self, kind: Kind, lane: str, pos: int, what: str = "", name: str = "", of: int = 0, tick: int = -1,
-        body: Value = None, hidden: bool = False, finish: Finish | None = None,
+        body: Value = None, hidden: bool = False, finish: Finish | None = None, when: int = 0,
     ) -> None:  # fmt: skip
         """Takes an event, which is stored within 5 ms. The body must be a snapshot that nobody changes any more.
-        `finish` makes of it what is stored, in the order emitted. Never raises."""
+        `finish` makes of it what is stored, in the order emitted. `when` it was, on the system's monotonic clock in ns,
+        where that was before now. Never raises."""
         try:
             at = moment() if kind is Kind.END or kind is Kind.PART else -1
-            event = Event(kind, pos, self.now(), lane, what, name, of, at, b"", body)
+            time = when + self._ahead if when else self.now()
+            event = Event(kind, pos, time, lane, what, name, of, at, b"", body)
             self._told.append((event, finish or (None if hidden or body is None else self._hidden)))
             if not self._due:
                 self._due = True

@@ -1,0 +1,208 @@
+"""Workflows that only an interceptor sees: what they tell is put together to workflow tasks, and recorded as such.
+
+A task is what has happened at one length of the history; with local activities it has several parts. What it cannot
+have is what an interceptor does not see (timers, patches, the clock), so these runs are shown, and not replayed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+from typing import Any
+
+import msgspec
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
+from temporalio.bridge.proto.workflow_commands import WorkflowCommand
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+from temporalio.converter import DataConverter
+
+from lockstep.log import untapped
+from lockstep_temporal import commands, layout
+from lockstep_temporal.books import Books, Workflow
+from lockstep_temporal.commands import Answered, Command
+from lockstep_temporal.inside import Seen, decode
+from lockstep_temporal.recorded import Recorded
+from lockstep_temporal.recording import At, Recorder
+from lockstep_temporal.scribe import scribe
+
+QUIET = 0.01  # seconds without a word after which a task counts as told
+_MOST = 1000  # executions that are on here
+
+
+class Observer:
+    """Records what the workflows of one worker tell.
+
+    store      path, found as `lockstep.log.store.locate` does
+    converter  the worker's
+    """
+
+    def __init__(self, store: str | None, converter: DataConverter) -> None:
+        self._store = store
+        self._converter = converter
+        self._on: OrderedDict[str, _Execution] = OrderedDict()
+
+    def emit(self, said: bytes, problem: bytes) -> None:
+        """The extern function: called in a workflow's thread, and waits for nothing."""
+        if problem:
+            scribe.put(partial(scribe.fault, "a workflow's interceptor", RuntimeError(problem.decode())))
+        else:
+            scribe.put(partial(self._take, said, untapped.time_ns()))
+
+    # In our thread.
+
+    def _take(self, said: bytes, when: int) -> None:
+        seen = decode(said)
+        execution = self._on.get(seen.run_id)
+        if execution is None:
+            execution = self._on[seen.run_id] = _Execution(seen, self._books().open(self._workflow(seen)))
+            if len(self._on) > _MOST:
+                self._on.popitem(last=False)[1].close()
+        self._on.move_to_end(seen.run_id)
+        execution.take(seen, when)
+        if execution.over:
+            del self._on[seen.run_id]
+            execution.close()
+
+    def _books(self) -> Books:
+        return Books.of(self._store)
+
+    def _workflow(self, seen: Seen) -> Workflow:
+        return Workflow(
+            seen.namespace, seen.workflow_id, seen.run_id, seen.first_run_id or seen.run_id, seen.workflow_type,
+            self._converter, origin=layout.INTERCEPTOR,
+        )  # fmt: skip
+
+
+class _Told(msgspec.Struct):
+    """A task, or a part of one, while it is being told."""
+
+    seen: Seen
+    when: int
+    jobs: list[WorkflowActivationJob] = []
+    commands: list[WorkflowCommand] = []
+
+
+class _Execution:
+    """One execution of a workflow."""
+
+    def __init__(self, seen: Seen, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._told: _Told | None = None
+        self._heard = 0.0
+        self._waits = False  # whether our thread comes back to it
+        self._counts: dict[str, int] = {}  # of what came in
+        self._asked: set[At] = set()
+        self._open: set[At] = set()
+        self.over = False
+        if recorder.run_id == seen.run_id:
+            self._remember(Recorded(recorder.journal.reader()))
+
+    def take(self, seen: Seen, when: int) -> None:
+        """Something has happened."""
+        job = WorkflowActivationJob.FromString(seen.job) if seen.job else None
+        command = WorkflowCommand.FromString(seen.command) if seen.command else None
+        if not self._is_new(seen, job, command):
+            return
+        if self._told is not None and (self._told.seen.length != seen.length or self._answers_itself(job)):
+            self._write()
+        if self._told is None:
+            self._told = _Told(seen, when, [], [])
+        if job is not None:
+            self._told.jobs.append(job)
+        if command is not None:
+            self._told.commands.append(command)
+        self._heard = untapped.monotonic()
+        if command is not None and _ends(command):
+            self._write()
+            self.over = True
+        elif not self._waits:
+            self._waits = True
+            scribe.later(self._settle)
+
+    def close(self) -> None:
+        self._write()
+        self._recorder.close()
+
+    def _settle(self, last: bool) -> bool:
+        if not last and untapped.monotonic() - self._heard < QUIET:
+            return False
+        self._waits = False
+        self._write()
+        return True
+
+    def _write(self) -> None:
+        told, self._told = self._told, None
+        if told is None:
+            return
+        activation = WorkflowActivation(run_id=told.seen.run_id, history_length=told.seen.length, jobs=told.jobs)
+        activation.timestamp.FromNanoseconds(told.when)
+        completion = WorkflowActivationCompletion(run_id=told.seen.run_id)
+        completion.successful.commands.extend(told.commands)
+        try:
+            if commands.started(activation) is not None:
+                self._recorder.begin(activation)
+            elif self._recorder.over:  # it began before anybody recorded it
+                self._recorder.go_on(told.seen.run_id, told.seen.workflow_type, [], layout.STARTED)
+            self._recorder.task(activation, completion)
+        except Exception as error:
+            self._recorder.fault()
+            scribe.fault(f"workflow {told.seen.workflow_id}", error)
+        scribe.look()  # attempts may wait for what has been written
+
+    def _remember(self, recorded: Recorded) -> None:
+        """What this execution has told before, to another process or before it was let go of."""
+        for effect in recorded.effects:
+            if effect.run_id != self._recorder.run_id:
+                continue
+            if effect.inbound:
+                self._counts[effect.kind] = self._counts.get(effect.kind, 0) + 1
+                continue
+            at = commands.FAMILY.get(effect.kind, commands.ACTIVITY), effect.seq
+            self._asked.add(at)
+            if effect.end is None:
+                self._open.add(at)
+
+    def _is_new(self, seen: Seen, job: Any, command: Any) -> bool:
+        """Whether it was not recorded before: a task that failed is run again, in this process or another."""
+        if command is not None:
+            (found,) = _commands(command)
+            at = commands.FAMILY.get(found.kind, ""), found.seq
+            if found.waits:
+                new = at not in self._asked
+                self._asked.add(at)
+                if new:
+                    self._open.add(at)
+                return new
+            return True
+        (came,) = _jobs(job)
+        if came.kind == commands.START:
+            return self._recorder.run_id != seen.run_id
+        if came.kind in commands.INBOUND:
+            known = self._counts.get(came.kind, 0)
+            self._counts[came.kind] = max(known, seen.count)
+            return seen.count > known
+        at = commands.FAMILY[came.kind], came.seq
+        new = at in self._open
+        self._open.discard(at)
+        return new
+
+    def _answers_itself(self, job: Any) -> bool:
+        """Whether a job answers a command of the part that is being told: a local activity is over."""
+        if job is None or not job.HasField("resolve_activity") or self._told is None:
+            return False
+        number = job.resolve_activity.seq
+        return any(each.seq == number and each.waits for each in _commands(*self._told.commands))
+
+
+def _commands(*given: WorkflowCommand) -> tuple[Command, ...]:
+    completion = WorkflowActivationCompletion()
+    completion.successful.commands.extend(given)
+    return commands.commands_of(completion)
+
+
+def _jobs(*given: WorkflowActivationJob) -> tuple[Answered, ...]:
+    return commands.answers_of(WorkflowActivation(jobs=given))
+
+
+def _ends(command: WorkflowCommand) -> bool:
+    return _commands(command)[0].kind in commands.ENDS

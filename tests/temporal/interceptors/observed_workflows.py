@@ -1,0 +1,160 @@
+"""Workflows that show what an interceptor may get wrong."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from datetime import timedelta
+from typing import Any
+
+from kitchen_sink import QUICKLY, SOON
+from temporalio import activity, workflow
+from temporalio.exceptions import ApplicationError
+
+
+@activity.defn
+async def echo(value: Any) -> Any:
+    return value
+
+
+@activity.defn
+def beats(count: int) -> int:
+    """Beats from its own thread, and from one that it has begun."""
+
+    def beat(who: str) -> None:
+        for number in range(count):
+            activity.heartbeat(who, number)
+
+    beat("own")
+    context = contextvars.copy_context()
+    other = threading.Thread(target=context.run, args=(beat, "other"))
+    other.start()
+    other.join()
+    if activity.info().attempt == 1:
+        raise ApplicationError("once", {"beats": count}, type="Once")
+    return count
+
+
+@activity.defn
+async def fails(card: str) -> str:
+    raise ApplicationError("it was declined", {"card": card}, type="Declined", non_retryable=True)
+
+
+@workflow.defn
+class Grows:
+    """What it gives to each activity, it changes afterwards."""
+
+    @workflow.run
+    async def run(self, rounds: int) -> list[str]:
+        said: list[str] = []
+        for number in range(rounds):
+            said.append(f"round {number}")
+            await workflow.execute_activity(echo, said, start_to_close_timeout=SOON)
+        return said
+
+
+@workflow.defn
+class Draws:
+    """Draws random numbers between everything that an interceptor looks at."""
+
+    def __init__(self) -> None:
+        self.drawn: list[Any] = []
+        self.told = 0
+
+    @workflow.run
+    async def run(self, kinds: list[str]) -> dict[str, Any]:
+        for kind in kinds:
+            self.draw()
+            if kind == "activity":
+                await workflow.execute_activity(echo, kind, start_to_close_timeout=SOON)
+            elif kind == "local":
+                await workflow.execute_local_activity(echo, kind, start_to_close_timeout=SOON)
+            elif kind == "child":
+                # Without an id of its own the SDK would draw one.
+                own = f"{workflow.info().workflow_id}-{len(self.drawn)}"
+                await workflow.execute_child_workflow(Named.run, kind, id=own)
+            elif kind == "signal":
+                await workflow.wait_condition(lambda: self.told > 0)
+                self.told -= 1
+            else:
+                await workflow.sleep(timedelta(milliseconds=1))
+        self.draw()
+        return {"seed": workflow.random_seed(), "drawn": self.drawn}
+
+    def draw(self) -> None:
+        self.drawn.append(workflow.random().random())
+
+    @workflow.signal
+    def tell(self) -> None:
+        self.told += 1
+
+    @workflow.query
+    def waits(self) -> int:
+        return len(self.drawn)
+
+
+@workflow.defn
+class Named:
+    @workflow.run
+    async def run(self, name: str) -> str:
+        return f"child {name} {workflow.uuid4().version}"
+
+
+_failed_once: set[str] = set()
+
+
+@workflow.defn(sandboxed=False)
+class Stumbles:
+    """Its second workflow task fails once, after it has given a command."""
+
+    @workflow.run
+    async def run(self, name: str) -> str:
+        first = await workflow.execute_activity(echo, f"{name} 1", start_to_close_timeout=SOON)
+        second = workflow.start_activity(echo, f"{name} 2", start_to_close_timeout=SOON)
+        if workflow.info().workflow_id not in _failed_once:
+            _failed_once.add(workflow.info().workflow_id)
+            raise RuntimeError("a bug, fixed in a moment")
+        return f"{first}, {await second}"
+
+
+@workflow.defn
+class Beats:
+    @workflow.run
+    async def run(self, count: int) -> int:
+        return await workflow.execute_activity(
+            beats, count, start_to_close_timeout=SOON, heartbeat_timeout=SOON, retry_policy=QUICKLY
+        )
+
+
+@workflow.defn
+class Fails:
+    @workflow.run
+    async def run(self, card: str) -> str:
+        return await workflow.execute_activity(fails, card, start_to_close_timeout=SOON)
+
+
+@workflow.defn
+class Waits:
+    """Waits for a signal between two activities."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    @workflow.run
+    async def run(self, name: str) -> list[str]:
+        self.said.append(await workflow.execute_activity(echo, name, start_to_close_timeout=SOON))
+        await workflow.wait_condition(lambda: len(self.said) > 1)
+        self.said.append(await workflow.execute_activity(echo, f"{name} again", start_to_close_timeout=SOON))
+        return self.said
+
+    @workflow.signal
+    async def say(self, what: str) -> None:
+        self.said.append(what)
+
+    @workflow.query
+    def heard(self) -> list[str]:
+        return self.said
+
+
+WORKFLOWS = [Grows, Draws, Named, Stumbles, Beats, Fails, Waits]
+ACTIVITIES = [echo, beats, fails]
