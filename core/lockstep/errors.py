@@ -46,6 +46,7 @@ class Code(enum.StrEnum):
     BAD_EDIT = "LS211"
     NO_PLACE = "LS212"
     UNEDITABLE = "LS213"
+    BAD_FILE = "LS214"  # a file of a framework's that cannot be imported
 
     REFUSED = "LS301"
     UNTRUSTED = "LS302"  # the command of a run that came from elsewhere
@@ -60,6 +61,7 @@ class Code(enum.StrEnum):
     NO_ADAPTER = "LS408"
     CONFLICT = "LS409"  # two turns at once on one thread
     UNFIT_FRAMEWORK = "LS410"  # the installed version of a framework lacks what its adapter needs
+    UNSUPPORTED = "LS411"  # a feature of a framework that its adapter does not know how to run again
 
 
 class LockstepError(Exception):
@@ -72,7 +74,7 @@ class LockstepError(Exception):
 
 
 class StoreError(LockstepError):
-    """The store or a run in it cannot be used: LS201 to LS205, LS207, LS208."""
+    """The store or a run in it cannot be used: LS201 to LS205, LS207, LS208, LS214, LS411."""
 
 
 class NoRoom(StoreError):
@@ -88,7 +90,7 @@ class EditError(LockstepError):
 
 
 class TargetError(LockstepError):
-    """The program to run cannot be imported, started or used: LS401 to LS406."""
+    """The program to run cannot be imported, started or used: LS401 to LS406, LS411."""
 
 
 class AdapterError(LockstepError):

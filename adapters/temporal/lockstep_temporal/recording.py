@@ -325,11 +325,15 @@ class Recorder:
         body = layout.step_record(
             self.run_id, [part.length for part in parts], [text for part in parts for text in part.job_texts],
             [text for part in parts for text in part.command_texts], parts[-1].timestamp,
-            tasks=[part.exact for part in parts], **more,
+            **self._exact(parts), **more,
         )  # fmt: skip
         name = layout.step_name(name for part in parts for name in part.names)
         what = layout.step_kind(job for part in parts for job in part.jobs)
         return batch.step(what, name, parent, body, normal)
+
+    def _exact(self, parts: Sequence[Part]) -> dict[str, Value]:
+        """What of a step is kept exactly."""
+        return {"tasks": [part.exact for part in parts]}
 
     def _ended(self, status: str) -> None:
         if not self._began_here:
