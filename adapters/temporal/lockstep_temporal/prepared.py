@@ -23,6 +23,7 @@ from temporalio.common import MetricMeter
 from temporalio.exceptions import ApplicationError
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from lockstep.errors import AdapterError, Code, TargetError
 from lockstep_temporal.interceptors import LockstepInterceptor
@@ -49,6 +50,8 @@ class Prepared:
         self.replayer = _replayer(setup)
         self.config: dict[str, Any] = dict(self.replayer.config(active_config=True))
         self._worker = _worker(setup, self.config)
+        self._sandboxed = _debuggable(self.config["workflow_runner"])
+        self._plain = self.config.get("unsandboxed_workflow_runner") or UnsandboxedWorkflowRunner()
 
     @property
     def data_converter(self) -> Any:
@@ -90,47 +93,42 @@ class Prepared:
             raise ValueError("an instance is made of the activation that initializes a workflow")
         worker = self._worker
         worker._namespace, worker._task_queue = namespace, task_queue
-        catching = _Details()
-        kept = worker._workflow_runner, worker._unsandboxed_workflow_runner
-        worker._workflow_runner = worker._unsandboxed_workflow_runner = catching
         try:
-            worker._create_workflow_instance(activation, init)
-        except _Made:
-            pass
+            found = worker._create_workflow_instance(activation, init)
         except ApplicationError as error:
             raise TargetError(Code.BAD_TARGET, self._unknown(init.workflow_type)) from error
-        finally:
-            worker._workflow_runner, worker._unsandboxed_workflow_runner = kept
-        found = catching.details
         if flags is not None and any(field.name == "default_workflow_logic_flags" for field in fields(found)):
             known = type(self.replayer)._set_default_workflow_logic_flag.__globals__["_WorkflowLogicFlag"]
             found = replace(found, default_workflow_logic_flags=frozenset(each for each in known if each in flags))
         return found
 
     def instance(self, details: Any) -> Any:
-        """A fresh instance, in the runner that a worker would use."""
-        sandboxed = details.defn.sandboxed and self.setup.sandboxed
-        runner = self._worker._workflow_runner if sandboxed else self._worker._unsandboxed_workflow_runner
-        with loop_at_hand():
-            return runner.create_instance(details)
+        """A fresh instance, in the runner that a worker would use. Raises TargetError LS402 where the workflow's module
+        cannot be imported there."""
+        runner = self._sandboxed if details.defn.sandboxed and self.setup.sandboxed else self._plain
+        try:
+            with loop_at_hand():
+                return runner.create_instance(details)
+        except Exception as error:
+            raise TargetError(
+                Code.BAD_TARGET, f"workflow {details.info.workflow_type} cannot be made: {_said(error)}"
+            ) from error
 
     def _unknown(self, name: str) -> str:
         have = ", ".join(sorted(self.workflows)) or "none"
         return f"the recorded workflow is {name}, and the target has no workflow of that name: it has {have}"
 
 
-class _Made(BaseException):
-    """Stops the SDK at the point where the details are there."""
-
-
 class _Details:
-    """Stands in for the runner, to get at the details that the SDK would make an instance of."""
+    """Stands in for the runner, to get at what the SDK would make an instance of. It validates nothing: that would
+    import the modules of all workflows, and what is wrong with one shows when it is made."""
 
-    details: Any = None
+    def prepare_workflow(self, definition: Any) -> None: ...
+
+    def set_worker_level_failure_exception_types(self, types: Any) -> None: ...
 
     def create_instance(self, details: Any) -> Any:
-        self.details = details
-        raise _Made
+        return details
 
 
 def _replayer(setup: Setup) -> Replayer:
@@ -161,8 +159,8 @@ def _worker(setup: Setup, config: dict[str, Any]) -> Any:
         "workflows": config["workflows"],
         "workflow_task_executor": config.get("workflow_task_executor"),
         "max_concurrent_workflow_tasks": 1,
-        "workflow_runner": config["workflow_runner"],
-        "unsandboxed_workflow_runner": config.get("unsandboxed_workflow_runner") or UnsandboxedWorkflowRunner(),
+        "workflow_runner": _Details(),
+        "unsandboxed_workflow_runner": _Details(),
         "data_converter": config["data_converter"],
         # Ours would record what is driven.
         "interceptors": [
@@ -170,7 +168,7 @@ def _worker(setup: Setup, config: dict[str, Any]) -> Any:
         ],
         "workflow_failure_exception_types": config.get("workflow_failure_exception_types") or [],
         "patch_activation_callback": setup.patch_activation_callback,
-        "debug_mode": True,  # no deadlock timer, and breakpoint() works inside the sandbox
+        "debug_mode": False,
         "disable_eager_activity_execution": False,
         "metric_meter": MetricMeter.noop,
         "on_eviction_hook": None,
@@ -190,8 +188,7 @@ def _worker(setup: Setup, config: dict[str, Any]) -> Any:
         raise unfit(f"the SDK's worker of workflows asks for {', '.join(needed) or 'another way of making instances'}")
     hook = sys.breakpointhook
     try:
-        with loop_at_hand():
-            return _WorkflowWorker(**{name: value for name, value in given.items() if name in parameters})
+        return _WorkflowWorker(**{name: value for name, value in given.items() if name in parameters})
     except Exception as error:
         raise TargetError(Code.BAD_TARGET, f"the SDK does not take this setup: {_said(error)}") from error
     finally:
@@ -235,6 +232,20 @@ def unfit(what: str) -> AdapterError:
         f"{what} in temporalio {metadata.version('temporalio')}, so workflows cannot be driven. Lockstep is tested"
         f" with temporalio {tested.oldest} to {tested.newest}: install one of these, or a newer Lockstep",
     )
+
+
+def _debuggable(runner: Any) -> Any:
+    """The runner, with breakpoint() let through its sandbox, in versions that can."""
+    if not isinstance(runner, SandboxedWorkflowRunner):
+        return runner
+    try:
+        from temporalio.worker import _debugger
+    except ImportError:
+        return runner
+    from dataclasses import replace
+
+    relaxed: Any = _debugger._relax_sandbox_for_debugger(runner)
+    return replace(relaxed, restrictions=relaxed.restrictions.with_passthrough_modules("_pydevd_bundle"))
 
 
 @contextmanager
