@@ -57,6 +57,13 @@ def timeout(kind: TimeoutType.ValueType, last: Failure | None = None, beat: Any 
     return made
 
 
+def no_time(last: Failure | None, beat: Any) -> Failure:
+    """In the place of an attempt's timeout, where the next attempt would come too late."""
+    made = timeout(TimeoutType.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, last, beat)
+    made.message = "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying"
+    return made
+
+
 def cancelled(details: Any = None) -> Failure:
     made = Failure()
     made.canceled_failure_info.SetInParent()

@@ -236,6 +236,8 @@ class _Going:
             self.recorder.waits(command_of(ask) for ask in (*prefix.world.open, *prefix.world.timers))
             self._timers(prefix.world)
             stage.enter(prefix.world, prefix.drive)
+            if prefix.world.ended is not None:
+                self._result(stage.main, prefix.world.ended)
         ended = stage.run()
         self._over(ended)
 

@@ -27,7 +27,7 @@ from lockstep_temporal.live import Live
 from lockstep_temporal.prepared import Prepared
 from lockstep_temporal.trying import Activities, Told
 from lockstep_temporal.watching import Watch
-from lockstep_temporal.world import Ask, Ended, Stop, World, child_completed
+from lockstep_temporal.world import NOT_FOUND, Ask, Ended, Stop, World, child_completed
 
 _EXISTS = 1  # START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
 _REJECT_DUPLICATE, _FAILED_ONLY = 3, 2  # WorkflowIdReusePolicy
@@ -70,7 +70,8 @@ class Unable(Exception):
 
 class Actor:
     """One execution that is driven. `parent`, `ask`: of a child, whose, and what it was asked for with; `lane`: where
-    its calls are recorded; `turn`: which run of its chain it is, from 0 at the cut."""
+    its calls are recorded; `turn`: which run of its chain it is, from 0 at the cut; `first`: what it begins with, until
+    it has."""
 
     def __init__(
         self, world: World, drive: Drive, *, parent: Actor | None = None, ask: Ask | None = None, lane: str = "main"
@@ -81,6 +82,7 @@ class Actor:
         self.ask = ask
         self.lane = lane
         self.turn = 0
+        self.first: WorkflowActivation | None = None
 
     @property
     def id(self) -> str:
@@ -139,6 +141,8 @@ class Stage:
             self.hooks.timer(self.main, timer)
         for ask in world.open:
             self._ask(self.main, ask)
+            if world.is_cancelled(ask.key):
+                self._stop(self.main, Stop(ask.sort, ask.seq))
 
     def begin(self, first: WorkflowActivation, namespace: str = "default", task_queue: str = "") -> None:
         """A workflow that begins with this activation."""
@@ -171,6 +175,10 @@ class Stage:
     def _step(self) -> bool:
         """Lets one workflow do a task; False: none has anything to do now."""
         for actor in list(self.actors):
+            if actor.first is not None:
+                first, actor.first = actor.first, None
+                self._task(actor, first)
+                return True
             self._arrive(actor)
             activation = actor.world.next(self.now)
             if activation is None:
@@ -304,11 +312,16 @@ class Stage:
         if command.cron_schedule:
             raise Unable(f"child workflow {command.workflow_type} with a cron schedule never ends")
         self._begun += 1
-        id = executions.run_id(actor.world.run_id, command.workflow_id, self._begun)
+        started = actor.world.begun(ask.seq)
+        id = started or executions.run_id(actor.world.run_id, command.workflow_id, self._begun)
         actor.world.start(ask.seq, self.now, id)
         first = executions.child(actor.world, command, id, self.now)
         lane = f"{actor.lane}/{command.workflow_type}-{self._begun}"
         self._drive(first, command.task_queue, parent=actor, ask=ask, lane=lane)
+        child = next((each for each in self.actors if each.ask is ask), None)
+        for sent in actor.world.signals if started and child is not None else ():
+            if sent.child_workflow_id == command.workflow_id and child is not None:
+                child.world.deliver(_signal(sent), self.now)  # it was sent before the cut
 
     def _drive(
         self, first: WorkflowActivation, task_queue: str, *, parent: Actor | None, ask: Ask | None, lane: str,
@@ -318,10 +331,10 @@ class Stage:
         drive = Drive(self.prepared, first, namespace=namespace, task_queue=task_queue)
         actor = Actor(World(first, namespace, task_queue), drive, parent=parent, ask=ask, lane=lane)
         actor.turn = turn
+        actor.first = first  # its turn comes when those before it have heard of it
         if is_main:
             self.main = actor
         self.actors.append(actor)
-        self._task(actor, first)
 
     def _is_here(self, ask: Ask) -> bool:
         target = _target(ask)
@@ -332,16 +345,12 @@ class Stage:
         target = next((other for other in self.actors if other.id == _target(ask)), None)
         if target is None:
             what = "signal" if ask.sort == "signal" else "cancel"
-            cause = "ExternalWorkflowExecutionNotFound"
-            failure = failures.application(f"Unable to {what} external workflow because it was not found", cause)
+            failure = failures.application(f"Unable to {what} external workflow because it was not found", NOT_FOUND)
             actor.world.settle(ask.key, self.now, failure)
             return
         job = WorkflowActivationJob()
         if ask.sort == "signal":
-            job.signal_workflow.signal_name = ask.command.signal_name
-            job.signal_workflow.input.extend(ask.command.args)
-            for key, payload in ask.command.headers.items():
-                job.signal_workflow.headers[key].CopyFrom(payload)
+            job = _signal(ask.command)
         else:
             reason = ask.command.reason
             job.cancel_workflow.reason = (
@@ -473,6 +482,16 @@ def _deadline(world: World) -> int:
     if until := init.workflow_execution_expiration_time.ToNanoseconds():
         found.append(until)
     return min(found, default=0)
+
+
+def _signal(command: Any) -> WorkflowActivationJob:
+    """A signal that a workflow sends, as it gets to another."""
+    job = WorkflowActivationJob()
+    job.signal_workflow.signal_name = command.signal_name
+    job.signal_workflow.input.extend(command.args)
+    for key, payload in command.headers.items():
+        job.signal_workflow.headers[key].CopyFrom(payload)
+    return job
 
 
 def _target(ask: Ask) -> str:

@@ -154,12 +154,13 @@ class Activities:
     def _limits(self, trying: Trying) -> Iterator[tuple[TimeoutType.ValueType, int]]:
         """The timeouts of the attempt that runs, the first one first where two come at once."""
         command = trying.ask.command
-        close = command.start_to_close_timeout.ToNanoseconds()
+        # Where there is none, the server takes the other one, and goes by this one first.
+        close = command.start_to_close_timeout.ToNanoseconds() or command.schedule_to_close_timeout.ToNanoseconds()
         beats = 0 if trying.ask.is_local else command.heartbeat_timeout.ToNanoseconds()
-        if trying.until:
-            yield TimeoutType.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, trying.until
         if close:
             yield TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE, trying.started + close
+        if trying.until:
+            yield TimeoutType.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, trying.until
         if beats:
             yield TimeoutType.TIMEOUT_TYPE_HEARTBEAT, trying.beaten + beats
 
@@ -227,6 +228,8 @@ class Activities:
             made = failures.local_timed_out(ask.command, failure) if timed_out else failure
         else:
             at = trying.world.events_of(ask.key)
+            if timed_out and state == RetryState.RETRY_STATE_TIMEOUT:
+                failure = failures.no_time(trying.last, Payloads(payloads=trying.beat))
             make = failures.activity_timed_out if timed_out else failures.activity_failed
             made = make(ask.command, failure, state, at)
         resolution.failed.failure.CopyFrom(made)

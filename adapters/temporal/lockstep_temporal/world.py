@@ -42,6 +42,8 @@ from lockstep_temporal import counting, failures
 
 TRY_CANCEL, WAIT, ABANDON = 0, 1, 2  # of activities
 CHILD_ABANDON, CHILD_TRY_CANCEL = 0, 1
+NOT_FOUND = "ExternalWorkflowExecutionNotFound"
+_BOTH = 2  # events less of what was begun and cancelled in one task: of either command
 _SUGGESTS = 4096  # events of a history, at which the server suggests to continue as new
 
 type Sort = Literal["activity", "timer", "child", "signal", "cancel"]
@@ -142,7 +144,8 @@ class _Happening(msgspec.Struct, frozen=True, order=True):
 
 class World:
     """One execution (one run id). `ended`: how it did, None while it goes on; `steps`: workflow tasks closed so far;
-    `refused`: what it asked for that cannot be emulated, "" for nothing; `last`: the last activation."""
+    `refused`: what it asked for that cannot be emulated, "" for nothing; `last`: the last activation; `signals`: that
+    it has sent."""
 
     def __init__(self, first: WorkflowActivation, namespace: str = "default", task_queue: str = "") -> None:
         init = _initializing(first)
@@ -155,12 +158,14 @@ class World:
         self.steps = 0
         self.ended: Ended | None = None
         self.refused = ""
+        self.signals: list[Any] = []  # that it has sent
         self.memo = dict(init.memo.fields)
         self.search_attributes = dict(init.search_attributes.indexed_fields)
         self._pending: dict[Key, _Pending] = {}
         self._happenings: list[_Happening] = []
         self._immediate: list[WorkflowActivationJob] = []  # for a further activation of the present task
         self._told = 0
+        self._unheard = 0
         self._length = first.history_length  # of the history, up to the present task's start
         self._size = first.history_size_bytes
         self._unsent: list[Ask] = []
@@ -202,12 +207,14 @@ class World:
             if kind in _NEVER:
                 self.refused = _NEVER[kind]
             elif kind in _SORTS:
+                if kind == "signal_external_workflow_execution":
+                    self.signals.append(given)
                 self._begin(Ask(_SORTS[kind], given.seq, command, self.now))
             elif kind in _TERMINAL:
                 self.ended = Ended(kind, given)
-            else:
-                self._change(kind, given, stops)
             self._events += counting.of_command(kind, given, self._patched)
+            if kind not in _SORTS and kind not in _TERMINAL:
+                self._change(kind, given, stops)
         sent += [pending.ask for pending in self._pending.values() if not pending.sent and pending.ask.is_local]
         for ask in sent:
             if isinstance(ask, Ask):
@@ -239,12 +246,15 @@ class World:
             done.seq = seq
             if result is not None:
                 done.failure.CopyFrom(result)
+                if "cause" in done.DESCRIPTOR.fields_by_name and result.application_failure_info.type == NOT_FOUND:
+                    done.cause = 1  # type: ignore[assignment]  # the first of both enums
         self._happen(at, key, job, 2 if sort == "activity" else 1)
 
     def start(self, seq: int, at: int, run_id: str = "", cause: int = 0) -> None:
-        """A child has started with this run id, or could not for a cause (`StartChildWorkflowExecutionFailedCause`)."""
+        """A child has started with this run id, or could not for a cause (`StartChildWorkflowExecutionFailedCause`). Of
+        one that had before the cut, nothing is told again."""
         pending = self._pending.get(("child", seq))
-        if pending is None:
+        if pending is None or pending.started:
             return
         job = WorkflowActivationJob()
         told = job.resolve_child_workflow_execution_start
@@ -262,8 +272,8 @@ class World:
         self._happen(at, None, job, 0 if job.HasField("do_update") else 1)
 
     def unheard(self, events: int) -> None:
-        """So many events are in the history that the workflow is told nothing of."""
-        self._length += events
+        """So many events come into the history that the workflow is told nothing of."""
+        self._unheard += events
 
     def delay(self, seq: int, at: int) -> None:
         """A timer fires at another time than it was set to."""
@@ -329,6 +339,15 @@ class World:
         """What was asked for and is not answered, but for timers."""
         return tuple(each.ask for each in self._pending.values() if each.sent and each.ask.sort != "timer")
 
+    def begun(self, seq: int) -> str:
+        """The run id that a child has told of its start with, "" where it has not."""
+        pending = self._pending.get(("child", seq))
+        return pending.run_id if pending is not None else ""
+
+    def is_cancelled(self, key: Key) -> bool:
+        """Whether the workflow has cancelled what it still waits for."""
+        return key in self._pending and self._pending[key].cancelled
+
     @property
     def timers(self) -> tuple[Ask, ...]:
         """Timers that are on."""
@@ -376,7 +395,8 @@ class World:
         """A command that asks for nothing."""
         if kind == "cancel_timer":
             self._withdraw(("timer", given.seq))
-            self._pending.pop(("timer", given.seq), None)
+            timer = self._pending.pop(("timer", given.seq), None)
+            self._events -= 0 if timer is not None and timer.sent else _BOTH
         elif kind in ("request_cancel_activity", "request_cancel_local_activity"):
             self._cancel_activity(("activity", given.seq), stops)
         elif kind == "cancel_child_workflow_execution":
@@ -398,9 +418,12 @@ class World:
     def _cancel_activity(self, key: Key, stops: list[Stop]) -> None:
         pending = self._pending.get(key)
         if pending is None or pending.cancelled:
+            self._events -= 1
             return
         ask = pending.ask
         kind = ask.command.cancellation_type
+        if not ask.is_local and (not pending.sent or kind == ABANDON):
+            self._events -= 1 if pending.sent else _BOTH
         waits = kind == WAIT and pending.sent
         pending.cancelled = True
         if pending.sent and kind != ABANDON:
@@ -421,6 +444,8 @@ class World:
         if pending is None or pending.cancelled:
             return
         command, kind = pending.ask.command, pending.ask.command.cancellation_type
+        if not pending.sent or kind == CHILD_ABANDON:
+            self._events -= 1 if pending.sent else _BOTH
         pending.cancelled = True
         state = RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE
         at = (pending.event if pending.sent else 0, pending.started)
@@ -490,7 +515,8 @@ class World:
     def _activation(self, jobs: list[WorkflowActivationJob], *, fresh: bool) -> WorkflowActivation:
         """`fresh`: of a new task, else a further one of the present task."""
         if fresh:
-            self._length += 2  # that it was scheduled, and that it started
+            self._length += 2 + self._unheard  # that it was scheduled, and that it started
+            self._unheard = 0
             self._size += sum(job.ByteSize() for job in jobs)
         made = WorkflowActivation(run_id=self.run_id, history_length=self._length, history_size_bytes=self._size)
         made.timestamp.FromNanoseconds(self.now)
