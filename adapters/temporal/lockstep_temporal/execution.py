@@ -177,7 +177,8 @@ class Execution:
         recorder.close()
         if number > turn.first:
             Recorder(journal).go_on(
-                self._workflow.run_id, self._workflow.workflow_type, turn.arguments, cause, again
+                self._workflow.run_id, self._workflow.workflow_type, turn.arguments, cause, again,
+                self._workflow.task_queue,
             )  # fmt: skip
         made = Recorder.resume(journal, wording_of(self._workflow, journal))
         for task in tasks:  # those of the step that is left that hold

@@ -102,15 +102,15 @@ def cause_of(init: Any) -> str:
 
 
 def ending(
-    commands: Sequence[Command], write: Callable[[Any], Value] | None = None
-) -> tuple[str, Value] | None:  # fmt: skip
-    """How a workflow task ended the execution: status and body of the turn's END; None where it goes on. `write`: as
-    in `failure_form`."""
+    commands: Sequence[Command], workflow_type: str, write: Callable[[Any], Value] | None = None
+) -> tuple[str, Value] | None:
+    """How a workflow task ended the execution: status and body of the turn's END; None where it goes on.
+    `workflow_type`: that of the execution; `write`: as in `failure_form`."""
     for command in commands:
         if command.kind == c.COMPLETE:
             return Status.OK, command.request["result"]
         if command.kind == c.CONTINUE_AS_NEW:
-            asked: dict[str, Value] = {"workflow_type": command.name, **command.request}
+            asked: dict[str, Value] = {"workflow_type": command.name or workflow_type, **command.request}
             return Status.OK, {"continue_as_new": asked}
         if command.kind == c.FAIL:
             return Status.ERROR, failure_form(command.variant.failure, write)
@@ -235,9 +235,11 @@ def step_key(normal: Value) -> bytes:
     return canonical.digest(normal)
 
 
-def normal_commands(commands: Sequence[Command], names: Mapping[tuple[str, int], str]) -> list[Value]:
+def normal_commands(
+    commands: Sequence[Command], names: Mapping[tuple[str, int], str], workflow_type: str
+) -> list[Value]:
     """The commands of a step as a history has them too. `names`: by family and number, of what it cancels, but for
-    local activities and what is abandoned."""
+    local activities and what is abandoned. `workflow_type`: of the execution, which need not be named to go on."""
     never = unsent(commands)
     found: list[Value] = []
     for command in commands:
@@ -249,6 +251,8 @@ def normal_commands(commands: Sequence[Command], names: Mapping[tuple[str, int],
         elif command.waits:
             if command.kind != c.LOCAL_ACTIVITY and (c.FAMILY[command.kind], command.seq) not in never:
                 found.append([command.kind, command.name, command.request])
+        elif command.kind == c.CONTINUE_AS_NEW:
+            found.append([command.kind, command.name or workflow_type, command.request])
         elif command.kind in (c.ACCEPTED, c.UPDATED):
             found.append([command.kind, command.request.get("result")])
         elif command.kind not in _UNTOLD:

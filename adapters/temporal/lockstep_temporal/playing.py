@@ -248,7 +248,8 @@ class Playing:
         recorded = self._replaying.recorded
         key: Value = step.event.key  # where it is made of what may differ, or with a key that is not ours
         if not (self._replaying.drifts.seen or recorded.meta.get("coded")):
-            key = layout.step_key(self._replaying.server.hide(layout.normal_commands(said, self._names)))
+            normal = layout.normal_commands(said, self._names, self._turn.workflow_type)
+            key = layout.step_key(self._replaying.server.hide(normal))
         for command in said:
             if command.waits and command.kind != commands.LOCAL_ACTIVITY:
                 self._names[(commands.FAMILY[command.kind], command.seq)] = command.name

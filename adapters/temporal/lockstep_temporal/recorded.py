@@ -299,7 +299,7 @@ class Recorded:
             if event.kind is Kind.STEP:
                 closed += 1
             elif event.kind is Kind.BEGIN and event.what != TURN and not event.of:
-                step = closed if event.what in commands.INBOUND else closed - 1
+                step = closed if self._comes_first(seq, event.what) else closed - 1
                 run_id = turn_of.get(max(step, 0), "")
                 begun[event.pos] = RecordedEffect(event.what, event.name, -1, run_id, event, seq, None, -1, step, -1)
             elif event.kind is Kind.END and event.of in begun:
@@ -307,6 +307,12 @@ class Recorded:
             elif event.kind is Kind.FORK:
                 begun = {pos: effect for pos, effect in begun.items() if effect.end is not None}
         return tuple(self._numbered(list(begun.values())))
+
+    def _comes_first(self, seq: int, kind: str) -> bool:
+        """Whether an effect stands before its step: what comes from outside, and local activities."""
+        if kind in commands.INBOUND or kind == commands.LOCAL_ACTIVITY:
+            return True
+        return kind not in commands.FAMILY and self.record.field(seq, "local") is True
 
     def _numbered(self, effects: list[RecordedEffect]) -> list[RecordedEffect]:
         """With the numbers of their commands. Those that a fork's own calls have begun do not say them: of one kind and

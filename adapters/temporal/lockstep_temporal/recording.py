@@ -28,7 +28,7 @@ from lockstep.session.native.journal import Journal
 from lockstep_temporal import commands, layout
 from lockstep_temporal.batch import Batch, Open, attempt_of, backoff_of, waiting
 from lockstep_temporal.commands import FAMILY, Answered, Command
-from lockstep_temporal.wording import Clear, Wording
+from lockstep_temporal.wording import Asked, Clear, Wording
 
 type At = tuple[str, int]  # a command: its family and number
 type Copies = Iterable[tuple[Event, Value]]
@@ -52,20 +52,21 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """What is on: commands that wait, and the parts of the step that is open."""
+    """What is on: commands that wait, the parts of the step that is open, and commands of these that begin with it."""
 
     open: dict[At, Open]
     parts: list[Part]
+    due: dict[At, tuple[Command, Asked, Open]] = {}
 
     def copy(self) -> State:
-        return State(dict(self.open), list(self.parts))
+        return State(dict(self.open), list(self.parts), dict(self.due))
 
 
 class Recorder:
     """One execution, being written.
 
     journal   the branch
-    run_id    of the execution, "" before it began
+    run_id    of the execution, "" before it began; `workflow_type`: likewise
     lengths   of the history, at each activation of it that is written: what it is known by
     step      position of the last STEP of the branch, 0 for none
     loose     whether the log has the beginning of a step that was cut off in the middle of its workflow task
@@ -75,6 +76,7 @@ class Recorder:
         self.journal = journal
         self.wording: Wording = wording if wording is not None else Clear()
         self.run_id = ""
+        self.workflow_type = ""
         self.lengths: list[int] = []
         self.step = 0
         self.loose = False
@@ -116,7 +118,8 @@ class Recorder:
         (stored,) = batch.append(self._faults)
         self._faults = 0
         self._turn, self._began_here = stored.pos, True
-        self._state.parts = []
+        self._state.parts, self._state.due = [], {}
+        self.workflow_type = workflow_type
         if run_id != self.run_id:
             self.run_id = run_id
             self.lengths = []
@@ -137,18 +140,13 @@ class Recorder:
         state = self._state.copy()
         parent = self.step
         if state.parts and state.parts[-1].length != activation.history_length and not _locals(state.open):
-            parent = self._close(batch, state.parts, parent)  # what was to come within its workflow task has not
-            state.parts = []
-        part, begun = self._part(batch, state, activation, completion)
+            parent = self._close(batch, state, parent)  # what was to come within its workflow task has not
+        part = self._part(batch, state, activation, completion)
         state.parts.append(part)
-        end = batch.written.ending(completion, part.commands)
+        end = batch.written.ending(completion, part.commands, self.workflow_type)
         closed = end is not None or not _goes_on(state.open, part.commands)
         if closed:
-            self._close(batch, state.parts, parent)
-            state.parts = []
-        for command, asked, waits in begun.values():
-            if self._effects and not waits.pos:
-                batch.begin(command, asked, waits)
+            self._close(batch, state, parent)
         if end is not None:
             batch.add(Kind.END, end[0], of=self._turn, body=end[1])
         self._store(batch)
@@ -190,7 +188,10 @@ class Recorder:
                 return found
         return None
 
-    def go_on(self, run_id: str, workflow_type: str, arguments: list[Value], cause: str, again: Copies = ()) -> int:
+    def go_on(
+        self, run_id: str, workflow_type: str, arguments: list[Value], cause: str, again: Copies = (),
+        task_queue: str = "",
+    ) -> int:  # fmt: skip
         """The turn that the branch has left in the middle goes on in it. Otherwise as `begin`.
 
         arguments  as stored
@@ -198,13 +199,13 @@ class Recorder:
                    where a branch leaves are not part of it, so they begin again; those of a fork are asked anew instead
         """
         batch = Batch(self.journal, self.wording.task())
-        request = layout.turn_request(run_id, arguments, cause)
+        request = layout.turn_request(run_id, arguments, cause, task_queue=task_queue)
         batch.add(Kind.BEGIN, TURN, workflow_type, body={"request": request}, finish=_as_it_is)
         for begin, body in again:
             batch.add(Kind.BEGIN, begin.what, begin.name, body=body, finish=partial(_with_key, begin.key))
         self._turn, self._began_here = batch.append(self._faults)[0].pos, True
         self._faults = 0
-        self.run_id = run_id
+        self.run_id, self.workflow_type = run_id, workflow_type
         return self._turn
 
     def waits(self, given: Iterable[Command]) -> None:
@@ -226,7 +227,7 @@ class Recorder:
         turn = recorded.turns[-1] if recorded.turns else None
         if turn is None:
             return made
-        made.run_id = turn.run_id
+        made.run_id, made.workflow_type = turn.run_id, turn.workflow_type
         for number in turn.steps:
             made.lengths += recorded.steps[number].lengths
         if turn.status or turn.left:
@@ -243,8 +244,8 @@ class Recorder:
 
     def _part(
         self, batch: Batch, state: State, activation: WorkflowActivation, completion: WorkflowActivationCompletion
-    ) -> tuple[Part, dict[At, tuple[Command, Any, Open]]]:  # fmt: skip
-        """Writes down an activation with its completion: ends what it answers, and gives what waits from now on."""
+    ) -> Part:  # fmt: skip
+        """Writes down an activation with its completion: ends what it answers, and begins what waits from now on."""
         written = batch.written
         given = commands.commands_of(completion)
         rejected = {each.request["id"] for each in given if each.kind == commands.REJECTED}
@@ -257,11 +258,11 @@ class Recorder:
         texts = [layout.command_text(each, _target(each, state.open)) for each in given]
         targets = _targets(given, state.open)
         self._cancel(batch, state.open, given)
-        begun = self._begun(batch, state.open, given)
+        self._begin_commands(batch, state, given)
         done: Any = written.message(completion)
         exact: Value = [written.message(activation), {**done, "run_id": activation.run_id}]
         clock = activation.timestamp
-        return Part(activation.history_length, clock, jobs, job_texts, names, given, texts, targets, exact), begun
+        return Part(activation.history_length, clock, jobs, job_texts, names, given, texts, targets, exact)
 
     def _job(self, batch: Batch, open_: dict[At, Open], job: Answered, rejected: set[Value]) -> tuple[str, str]:
         """How a job is told, and what the step is named after."""
@@ -294,31 +295,41 @@ class Recorder:
             if found is not None and found.pos and self._effects:
                 batch.end(found, Status.CANCELLED, None)
 
-    def _begun(
-        self, batch: Batch, open_: dict[At, Open], given: Sequence[Command]
-    ) -> dict[At, tuple[Command, Any, Open]]:  # fmt: skip
-        """The commands that wait, which are now open."""
+    def _begin_commands(self, batch: Batch, state: State, given: Sequence[Command]) -> None:
+        """The commands that wait, which are now open. Local activities run at once; the server is told of all else with
+        the end of the workflow task."""
         unsent = layout.unsent(given)
-        found: dict[At, tuple[Command, Any, Open]] = {}
         for command in given:
             at = FAMILY.get(command.kind, ""), command.seq
             if not command.waits or at in unsent:
                 continue
             asked = batch.written.asked(command)
             waits = waiting(command, asked)
-            before = _tried(command, open_) if waits.local else None
+            before = _tried(command, state.open) if waits.local else None
             if before is not None:  # one effect, however often it is tried
-                earlier = open_.pop(before)
+                earlier = state.open.pop(before)
                 waits = replace(waits, pos=earlier.pos, key=earlier.key, name=earlier.name)
-            found[at] = command, asked, waits
-            open_[at] = waits
-        return found
+            state.open[at] = waits
+            if not self._effects or waits.pos:
+                continue
+            if waits.local:
+                batch.begin(command, asked, waits)
+            else:
+                state.due[at] = command, asked, waits
 
-    def _close(self, batch: Batch, parts: Sequence[Part], parent: int) -> int:
-        """The STEP over these parts."""
+    def _close(self, batch: Batch, state: State, parent: int) -> int:
+        """The STEP over the parts that are on, and the beginnings of what they have asked for."""
+        pos = self._step(batch, state.parts, parent)
+        for at, (command, asked, waits) in state.due.items():
+            if at in state.open:
+                batch.begin(command, asked, waits)
+        state.parts, state.due = [], {}
+        return pos
+
+    def _step(self, batch: Batch, parts: Sequence[Part], parent: int) -> int:
         given = [command for part in parts for command in part.commands]
         targets = {at: name for part in parts for at, name in part.targets.items()}
-        normal = batch.written.key(layout.normal_commands(given, targets))
+        normal = batch.written.key(layout.normal_commands(given, targets, self.workflow_type))
         more: dict[str, Value] = {"failed": list(self._notes)} if self._notes else {}
         if self._rejected:
             more["rejected"] = list(self._rejected)

@@ -61,7 +61,7 @@ class Written(Protocol):
     def asked(self, command: Command) -> Asked: ...
     def answers(self, activation: Any) -> tuple[Answered, ...]: ...
     def outcome(self, answer: Answered) -> Value: ...
-    def ending(self, completion: Any, commands: Sequence[Command]) -> tuple[str, Value] | None: ...
+    def ending(self, completion: Any, given: Sequence[Command], type_: str) -> tuple[str, Value] | None: ...
     def key(self, normal: Value) -> Value: ...
     def finish(self) -> None: ...
 
@@ -98,8 +98,8 @@ class Clear:
     def outcome(self, answer: Answered) -> Value:
         return layout.outcome(answer)
 
-    def ending(self, completion: Any, given: Sequence[Command]) -> tuple[str, Value] | None:
-        return layout.ending(given)
+    def ending(self, completion: Any, given: Sequence[Command], type_: str) -> tuple[str, Value] | None:
+        return layout.ending(given, type_)
 
     def key(self, normal: Value) -> Value:
         return normal
@@ -163,9 +163,10 @@ class CodedTask:
             return answer.value
         return layout.failure_form(answer.failure, write=self.message)
 
-    def ending(self, completion: Any, given: Sequence[Command]) -> tuple[str, Value] | None:
-        stored = commands.commands_of(completion, self._later)
-        return layout.ending(stored, write=self.message)
+    def ending(self, completion: Any, given: Sequence[Command], type_: str) -> tuple[str, Value] | None:
+        if not any(each.kind in commands.ENDS for each in given):
+            return None
+        return layout.ending(commands.commands_of(completion, self._later), type_, self.message)
 
     def key(self, normal: Value) -> Value:
         return self._wording.keyed(normal)
