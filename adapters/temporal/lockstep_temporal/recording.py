@@ -328,7 +328,9 @@ class Recorder:
 
     def _step(self, batch: Batch, parts: Sequence[Part], parent: int) -> int:
         given = [command for part in parts for command in part.commands]
-        targets = {at: name for part in parts for at, name in part.targets.items()}
+        # What the step itself has begun is no target: the server is told of neither.
+        here = {(FAMILY[command.kind], command.seq) for command in given if command.waits}
+        targets = {at: name for part in parts for at, name in part.targets.items() if at not in here}
         normal = batch.written.key(layout.normal_commands(given, targets, self.workflow_type))
         more: dict[str, Value] = {"failed": list(self._notes)} if self._notes else {}
         if self._rejected:
