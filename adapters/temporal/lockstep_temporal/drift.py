@@ -100,4 +100,6 @@ def _told(kind: str, name: str, path: str, cause: str) -> str:
 
 
 def _general(path: str) -> str:
-    return _INDEX.sub("[]", path)
+    """The path for all items of a list alike, but for which argument it is."""
+    head, bracket, rest = path.partition("]")
+    return head + bracket + _INDEX.sub("[]", rest)

@@ -16,6 +16,7 @@ from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 from lockstep.session import sites
 from lockstep_temporal import commands, layout
+from lockstep_temporal.coded import check
 from lockstep_temporal.commands import Command
 from lockstep_temporal.compare import ENDS, Drift, Found, compare, differing, variant
 from lockstep_temporal.driver import Drive
@@ -154,6 +155,7 @@ class Playing:
 
         native = self._replaying.recorded.native
         events = [_events(self._replaying, step) for step in steps]
+        check([event for each in events for event in each], self._prepared.data_converter, self._replaying.address)
         self._queue = events[0][0].workflow_execution_started_event_attributes.task_queue.name
         drifts = self._replaying.drifts
         while True:

@@ -20,6 +20,7 @@ from lockstep.session import coverage
 from lockstep.session.native.server import Server
 from lockstep.session.report import Coverage
 from lockstep_temporal import layout
+from lockstep_temporal.coded import decoding
 from lockstep_temporal.compare import Found
 from lockstep_temporal.drift import Drifts
 from lockstep_temporal.playing import Playing
@@ -106,6 +107,7 @@ class Replaying:
 
     def run(self, prepared: Prepared, watch: Watch) -> None:
         latch = self.server.latch
+        self.recorded.decode = decoding(self.recorded, prepared.data_converter, self.address)
         for turn in self._turns:
             Playing(self, prepared, watch, turn).run()
             if latch.stopped:

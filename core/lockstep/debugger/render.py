@@ -111,7 +111,7 @@ def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
             lines.append(
                 [f"  the recording was interrupted there ({words.ended(done.recorded_exit)}); so was the replay"]
             )
-        return [*lines, *_redacted(done.redacted), *_isolated(done)]
+        return [*lines, *_let_differ(done.coverage), *_redacted(done.redacted), *_isolated(done)]
     lines = [[("✗ ", "bad"), ("not shown to be identical", "bad"), f"   {facts}"]]
     lines += faults(done.faults)
     lines += _uncovered(missing)
@@ -122,6 +122,21 @@ def replaying(done: Replayed, command: Sequence[str] = ()) -> list[Line]:
 
 def _isolated(done: Replayed) -> list[Line]:
     return [[f"  it had no network ({done.isolated})"]] if done.isolated else []
+
+
+def _let_differ(coverage: Sequence[Coverage]) -> list[Line]:
+    """What differed so many times, and may: an adapter has told of it."""
+    found = [entry for entry in coverage if entry.how == words.DIFFERS and entry.count]
+    lines: list[Line] = [
+        [
+            ("  ", ""), (safe(entry.source), "warn"),
+            f", {words.number(entry.count, 'time')}: {cut(safe(entry.detail), _WIDEST)}",
+        ]
+        for entry in found[:_SHOWN]
+    ]  # fmt: skip
+    if len(found) > _SHOWN:
+        lines.append([f"    … and {len(found) - _SHOWN} more"])
+    return lines
 
 
 def _redacted(names: Sequence[str]) -> list[Line]:

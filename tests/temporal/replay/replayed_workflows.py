@@ -9,7 +9,7 @@ from typing import Any
 
 from temporalio import activity, workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 SOON = timedelta(seconds=20)
 
@@ -337,3 +337,14 @@ class ListensDeaf:
     @workflow.signal
     async def say(self, word: str) -> None:
         workflow.upsert_memo({"heard": 0})
+
+
+@workflow.defn(name="Refused")
+class SwallowsRefusal:
+    @workflow.run
+    async def run(self, order: int) -> str:
+        try:
+            await workflow.execute_activity(look_up, order, start_to_close_timeout=SOON)
+        except ActivityError as error:
+            return str(error.cause)
+        return ""

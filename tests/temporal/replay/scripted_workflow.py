@@ -24,19 +24,24 @@ from lockstep_temporal.driver import Drive
 from lockstep_temporal.prepared import Prepared, prepare
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.setup import setup_of
+from lockstep_temporal.wording import Clear, Coded, run_key
 
 BEGAN = 1_700_000_000
 _CONVERTER = DataConverter.default
 
 
 @contextmanager
-def scripted(store: Path, target: Any, name: str = "order-7", origin: str = layout.WORKER) -> Iterator[Script]:
+def scripted(
+    store: Path, target: Any, name: str = "order-7", origin: str = layout.WORKER, codec: Any = None
+) -> Iterator[Script]:
     """The run `temporal/<name>` in this store: what the script has come, and what `target` commands then."""
     setup = setup_of(target)
     kind = setup.workflows[0].__name__
-    journal = Journal.open(str(store), layout.run_name(name), layout.meta(name, "run-1", "default", kind, origin))
+    meta = layout.meta(name, "run-1", "default", kind, origin, coded=codec is not None)
+    journal = Journal.open(str(store), layout.run_name(name), meta)
+    wording = Clear() if codec is None else Coded(codec, run_key(journal.secrets.vault))
     with prepare(setup) as prepared:
-        script = Script(prepared, Recorder(journal), name, kind)
+        script = Script(prepared, Recorder(journal, wording), name, kind)
         try:
             yield script
         finally:

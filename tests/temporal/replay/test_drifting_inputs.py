@@ -1,0 +1,64 @@
+"""Inputs that are drawn anew each time are no divergence, and are told; a change beside them is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import drifting_workflows as drifting
+import pytest
+from scripted_workflow import scripted
+
+import lockstep
+from lockstep_temporal.drift import SOURCE
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def test_what_differs_between_two_drives_of_one_record_is_drift(store: Path) -> None:
+    with scripted(store, drifting.Drifts) as script:
+        script.start(4711)
+        script.resolve(1, "found")
+    done = lockstep.replay("temporal/order-7", drifting.Drifts, store=store)
+    assert (done.identical, done.result) == (True, "found")
+    (told,) = (entry for entry in done.coverage if entry.source == SOURCE)
+    assert (told.how, told.count) == ("differs", 2)
+    assert told.detail.startswith("activity look_up  arguments[0].asked[].id: the code draws it anew")
+
+
+def test_a_change_beside_it_is_a_divergence(store: Path) -> None:
+    with scripted(store, drifting.Drifts) as script:
+        script.start(4711)
+        script.resolve(1, "found")
+    done = lockstep.replay("temporal/order-7", drifting.DriftsAndChanged, store=store)
+    difference = done.report.difference
+    assert difference is not None
+    assert difference.path == "arguments[0].asked[1].order"
+    assert (difference.expected, difference.actual) == ("-4711", "4711")
+
+
+def test_drift_in_a_result_is_not_vouched_for(store: Path) -> None:
+    with scripted(store, drifting.DriftsInResult) as script:
+        script.start(4711)
+    done = lockstep.replay("temporal/order-7", drifting.DriftsInResult, store=store)
+    assert not done.identical
+    assert done.divergence is None
+    (told,) = (entry for entry in done.coverage if entry.how == "not covered")
+    assert told.source == "drift"
+    assert told.detail.startswith("result  result: the code draws it anew")
+
+
+def test_fields_that_a_framework_is_known_to_fill_anew_are_told_by_its_name(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFTING_CLOCK", "2026-01-01T10:00:00Z")
+    with scripted(store, drifting.Agent) as script:
+        script.start("Where is it?")
+        script.resolve(1, "there")
+    monkeypatch.setenv("DRIFTING_CLOCK", "2026-02-02T20:00:00Z")
+    done = lockstep.replay("temporal/order-7", drifting.Agent, store=store)
+    assert done.identical
+    (told,) = (entry for entry in done.coverage if entry.source == SOURCE)
+    assert "messages[].timestamp: pydantic-ai fills it anew" in told.detail

@@ -1,0 +1,134 @@
+"""`lockstep replay` of a workflow's run: a module as the target, exit codes, JSON, and a debugger in the workflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import drifting_workflows as drifting
+import one_workflow
+import pytest
+from scripted_workflow import scripted
+
+HERE = Path(__file__).parent
+
+CHANGED = """
+from datetime import timedelta
+from temporalio import workflow
+
+@workflow.defn
+class Greets:
+    @workflow.run
+    async def run(self, name: str) -> str:
+        said = await workflow.execute_activity("greet", name, start_to_close_timeout=timedelta(seconds=6))
+        return said
+"""
+
+DEBUGGED = """
+from datetime import timedelta
+from temporalio import workflow
+
+@workflow.defn
+class Greets:
+    @workflow.run
+    async def run(self, name: str) -> str:
+        said = await workflow.execute_activity("greet", name, start_to_close_timeout=timedelta(seconds=5))
+        breakpoint()
+        return f"{said}, said at {workflow.now():%H:%M}"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    with scripted(tmp_path / "store.db", one_workflow.Greets, "order/7") as script:
+        script.start("Ada")
+        script.resolve(1, "Hello Ada")
+    return tmp_path
+
+
+def command(place: Path, *words: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "lockstep", *words], cwd=place, capture_output=True, text=True, check=False,
+        input=said, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+
+
+RUN = "temporal/order%2F7"
+
+
+def test_a_module_is_the_target(place: Path) -> None:
+    done = command(place, "replay", RUN, "--target", "one_workflow")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("✓ identical   2 steps  digest ")
+
+
+def test_other_code_ends_with_one_and_says_where(place: Path) -> None:
+    (place / "changed.py").write_text(CHANGED)
+    done = command(place, "replay", RUN, "--target", "changed:Greets")
+    assert done.returncode == 1
+    assert "✗ diverged at step 0  LS101 activity: start_to_close_timeout differs" in done.stderr
+    assert "changed.py:9 in Greets.run" in done.stderr
+    assert f"lockstep log {RUN}" in done.stderr
+    told = json.loads(command(place, "replay", RUN, "--target", "changed", "--json").stdout)
+    assert not told["identical"]
+    divergence = told["divergence"]
+    assert (divergence["expected"], divergence["actual"]) == ('"5s"', '"6s"')
+    ((was, now),) = divergence["beside"]
+    assert was.startswith('activity greet("Ada")')
+    assert now.startswith('activity greet("Ada")')
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--target", "not_there"], 125, "LS401 not_there cannot be imported"),
+        (["--target", "one_workflow:greet"], 125, "its target is a workflow class, list of workflows"),
+        (["--target", "drifting_workflows:Agent"], 125, "the recorded workflow is Greets, and the target has no work"),
+        (["--target", "drifting_workflows"], 125, "More than one workflow named Drifts"),
+        ([], 125, "say what to run by --target MODULE:NAME"),
+        (["--target", "one_workflow", "--depth", "node"], 125, "activities never run in a replay"),
+        (["--target", "one_workflow", "--turn", "2"], 125, "has no turn 2: it has 1"),
+        (["--target", "one_workflow", "--until", "2"], 125, "has no step 2: its last is 1"),
+    ],
+)
+def test_what_cannot_begin_is_no_divergence(place: Path, words: list[str], code: int, told: str) -> None:
+    done = command(place, "replay", RUN, *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_of_the_interceptor_says_how_to_get_one_that_replays(tmp_path: Path) -> None:
+    with scripted(tmp_path / "store.db", one_workflow.Greets, "7", origin="interceptor") as script:
+        script.start("Ada")
+    done = command(tmp_path, "replay", "temporal/7", "--target", "one_workflow")
+    assert done.returncode == 125
+    assert "LockstepInterceptor alone" in done.stderr
+    assert "lockstep temporal pull --workflow-id 7" in done.stderr
+
+
+def test_drift_is_named(tmp_path: Path) -> None:
+    with scripted(tmp_path / "store.db", drifting.Drifts, "7") as script:
+        script.start(4711)
+        script.resolve(1, "found")
+    done = command(tmp_path, "replay", "temporal/7", "--target", "drifting_workflows:Drifts")
+    assert done.returncode == 0
+    assert "  input drift, 2 times: activity look_up  arguments[0].asked[].id: the code draws it anew" in done.stderr
+
+
+def test_verify_checks_the_record_and_says_how_to_replay_it(place: Path) -> None:
+    done = command(place, "verify", RUN)
+    assert done.returncode == 0
+    assert "✓ consistent" in done.stderr
+    assert f"lockstep replay {RUN} --target MODULE:NAME" in done.stderr
+
+
+def test_a_debugger_stops_in_the_workflow(place: Path) -> None:
+    (place / "debugged.py").write_text(DEBUGGED)
+    done = command(place, "replay", RUN, "--target", "debugged", said="p said, name\nc\n")
+    assert "('Hello Ada', 'Ada')" in done.stdout
+    assert done.returncode == 0, done.stderr
