@@ -157,7 +157,10 @@ class Outbound(WorkflowOutboundInterceptor):
 def _followed(
     handle: workflow.ActivityHandle[Any], input: Any, args: list[Payload], local: bool
 ) -> workflow.ActivityHandle[Any]:  # fmt: skip
-    number: int = handle._seq  # type: ignore[attr-defined]
+    number = getattr(handle, "_seq", None)
+    if number is None:
+        _tell_command(_unnumbered, handle)
+        return handle
     _tell_command(_activity, input, args, number, local)
     # Runs before anything that waits for the handle: callbacks come in the order in which they were added.
     handle.add_done_callback(lambda task: _tell_job(_activity_over, task, number, local))
@@ -263,6 +266,12 @@ def _activity(input: Any, args: list[Payload], number: int, local: bool) -> Work
     said.arguments.extend(args)
     said.cancellation_type = int(input.cancellation_type)
     return command
+
+
+def _unnumbered(handle: Any) -> NoReturn:
+    raise AttributeError(
+        f"{type(handle).__name__} has no _seq: this version of temporalio numbers activities otherwise"
+    )
 
 
 def _activity_over(task: Any, number: int, local: bool) -> WorkflowActivationJob:

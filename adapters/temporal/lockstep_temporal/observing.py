@@ -6,7 +6,7 @@ have is what an interceptor does not see (timers, patches, the clock), so these 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from temporalio.bridge.proto.workflow_commands import WorkflowCommand
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import DataConverter
 
+from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
 from lockstep_temporal import commands, layout
 from lockstep_temporal.books import Books, Workflow
@@ -40,6 +41,7 @@ class Observer:
         self._store = store
         self._converter = converter
         self._on: OrderedDict[str, _Execution] = OrderedDict()
+        self._heard: deque[tuple[Seen, int]] = deque()
 
     def emit(self, said: bytes, problem: bytes) -> None:
         """The extern function: called in a workflow's thread, and waits for nothing."""
@@ -51,7 +53,25 @@ class Observer:
     # In our thread.
 
     def _take(self, said: bytes, when: int) -> None:
-        seen = decode(said)
+        self._heard.append((decode(said), when))
+        if len(self._heard) == 1 and not self._catch_up(last=False):
+            scribe.later(self._catch_up)
+
+    def _catch_up(self, last: bool) -> bool:
+        """Whether all that was heard is taken, or lost. `last`: a store that cannot be opened is waited for no
+        longer."""
+        while self._heard:
+            seen, when = self._heard[0]
+            try:
+                self._told(seen, when)
+            except Exception as error:
+                if not last and is_busy(error):
+                    return False
+                scribe.fault(f"workflow {seen.workflow_id}", error)
+            self._heard.popleft()
+        return True
+
+    def _told(self, seen: Seen, when: int) -> None:
         execution = self._on.get(seen.run_id)
         if execution is None:
             execution = self._on[seen.run_id] = _Execution(seen, self._books().open(self._workflow(seen)))
@@ -88,6 +108,7 @@ class _Execution:
     def __init__(self, seen: Seen, recorder: Recorder) -> None:
         self._recorder = recorder
         self._told: _Told | None = None
+        self._due: deque[_Told] = deque()  # what is told, and not stored yet
         self._heard = 0.0
         self._waits = False  # whether our thread comes back to it
         self._counts: dict[str, int] = {}  # of what came in
@@ -132,22 +153,37 @@ class _Execution:
 
     def _write(self) -> None:
         told, self._told = self._told, None
-        if told is None:
-            return
+        if told is not None:
+            self._due.append(told)
+            if len(self._due) == 1 and not self._stored(last=False):
+                scribe.later(self._stored)
+
+    def _stored(self, last: bool) -> bool:
+        """Whether all that was told is in the log, or lost. `last`: a store that cannot be written is waited for no
+        longer."""
+        while self._due:
+            try:
+                self._store(self._due[0])
+            except Exception as error:
+                if not last and is_busy(error):
+                    return False
+                self._recorder.fault()
+                scribe.fault(f"workflow {self._due[0].seen.workflow_id}", error)
+            self._due.popleft()
+        scribe.look()  # attempts may wait for what has been written
+        return True
+
+    def _store(self, told: _Told) -> None:
         activation = WorkflowActivation(run_id=told.seen.run_id, history_length=told.seen.length, jobs=told.jobs)
         activation.timestamp.FromNanoseconds(told.when)
         completion = WorkflowActivationCompletion(run_id=told.seen.run_id)
         completion.successful.commands.extend(told.commands)
-        try:
+        if self._recorder.run_id != told.seen.run_id or self._recorder.over:
             if commands.started(activation) is not None:
                 self._recorder.begin(activation)
-            elif self._recorder.over:  # it began before anybody recorded it
+            else:  # it began before anybody recorded it
                 self._recorder.go_on(told.seen.run_id, told.seen.workflow_type, [], layout.STARTED)
-            self._recorder.task(activation, completion)
-        except Exception as error:
-            self._recorder.fault()
-            scribe.fault(f"workflow {told.seen.workflow_id}", error)
-        scribe.look()  # attempts may wait for what has been written
+        self._recorder.task(activation, completion)
 
     def _remember(self, recorded: Recorded) -> None:
         """What this execution has told before, to another process or before it was let go of."""
@@ -192,6 +228,11 @@ class _Execution:
             return False
         number = job.resolve_activity.seq
         return any(each.seq == number and each.waits for each in _commands(*self._told.commands))
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether the store cannot be written now, and may be in a moment."""
+    return isinstance(error, StoreError) and error.code is Code.UNWRITABLE
 
 
 def _commands(*given: WorkflowCommand) -> tuple[Command, ...]:

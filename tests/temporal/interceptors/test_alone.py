@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,11 @@ import observed
 import observed_workflows as own
 import pytest
 from kitchen_sink import Edges, KitchenSink, Order, serve_kitchen_sink
-from live_server import Server, Work, run, unique, worked, working
+from live_server import Server, Work, events, run, unique, worked, working
 from observed import effects, recorded, steps
 from temporalio.client import WorkflowFailureError
 
+from lockstep.log.store import open_store
 from lockstep_temporal import LockstepInterceptor
 from lockstep_temporal.scribe import scribe
 
@@ -215,16 +219,41 @@ def test_the_sdks_replayer_records_nothing(temporal_server: Server, store: Path,
     assert not store.exists()
 
 
-def test_a_store_that_cannot_be_written_stops_no_workflow(
-    temporal_server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_store_that_is_locked_for_a_while_holds_up_no_workflow_and_gets_all_of_it(
+    temporal_server: Server, store: Path
 ) -> None:
+    open_store(str(store), create=True).close()
+
+    async def about(work: Work) -> Any:
+        with closing(sqlite3.connect(store, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            handle = await work.start(own.Grows.run, 3)
+            result = await handle.result()
+            await asyncio.sleep(0.1)
+            other.execute("ROLLBACK")
+        return result, handle.id, (await handle.fetch_history()).to_json()
+
+    result, name, history = worked(temporal_server, about, interceptors=[LockstepInterceptor(str(store))], **OWN)
+    assert result == ["round 0", "round 1", "round 2"]
+    assert "WORKFLOW_TASK_FAILED" not in events(history)
+    assert scribe.flush()
+    read = recorded(store, name)
+    assert [len(observed.attempts(read, effect)) for effect in read.effects] == [1, 1, 1]
+    assert [turn.status for turn in read.turns] == ["ok"]
+
+
+def test_a_store_that_cannot_be_written_stops_no_workflow(
+    temporal_server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep_temporal.scribe.PATIENCE", 0.05)
     caplog.set_level(logging.WARNING, "lockstep")
     (tmp_path / "taken").mkdir()
     ran = run(
         temporal_server, own.Grows.run, 1, interceptors=[LockstepInterceptor(str(tmp_path / "taken"))], **OWN
     )  # fmt: skip
     assert ran.result == ["round 0"]
-    assert scribe.flush()
-    assert scribe.faults and "taken" in scribe.faults[0]
+    while not scribe.faults:
+        time.sleep(0.01)
+    assert "taken" in scribe.faults[0]
     scribe.faults.clear()
     assert "lockstep could not record" in caplog.text
