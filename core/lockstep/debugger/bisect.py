@@ -195,7 +195,8 @@ async def arun(inquiry: Inquiry, runner: ARunner) -> Verdict:
 
 def _concluded(inquiry: Inquiry, tried: Sequence[Probe], located: Located, inner: Located | None) -> Verdict:
     seconds = time.monotonic() - inquiry.began
-    found = verdicts.conclude(inquiry.run, located, inner, tried, seconds, good=inquiry.good)
+    alone = len(inquiry.timeline.streams) == 1
+    found = verdicts.conclude(inquiry.run, located, inner, tried, seconds, good=inquiry.good, alone=alone)
     return swaps.explained(inquiry.series.store, inquiry.timeline, found, inquiry.good, inquiry.swaps)
 
 
@@ -236,7 +237,7 @@ def _over_checkpoints(timeline: Timeline, cuts: Sequence[Cut], known: Search) ->
         budget -= 1
         reached = _reached(cuts, probe, at)
         # Where the program asks somebody, one that asked nobody anew shows nothing of that.
-        steady = (steady or (reached > at and (probe.live > 0 or not asks))) and at != guess
+        steady = (steady or (reached > at and (probe.asked > 0 or not asks))) and at != guess
         guess = reached + 1 if steady and not guessed and probe.judged == GOOD else None
         # With the answers up to there kept it would have been the same experiment.
         known = searches.told(known, min(reached, known.bad - 1) if probe.judged == GOOD else at, probe.judged)

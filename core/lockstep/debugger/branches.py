@@ -15,6 +15,7 @@ from lockstep.errors import Code, StoreError
 from lockstep.log.address import MAIN, Address
 from lockstep.log.cut import unpack
 from lockstep.log.model import DIVERGED, BranchInfo, Event, Kind, RunState
+from lockstep.log.native import UNASKED
 from lockstep.log.steps import TURN, is_native
 from lockstep.log.store import ROOT, RunReader
 
@@ -131,7 +132,7 @@ def _calls(own: RunReader, info: BranchInfo) -> tuple[dict[str, int], set[int], 
         if stream.process != ROOT:
             continue
         for seq, event in own.stored.heads(stream.id):
-            if event.kind is Kind.BEGIN and not event.of and event.what != TURN:
+            if event.kind is Kind.BEGIN and not event.of and event.what != TURN and event.what not in UNASKED:
                 begun.add(event.pos)
             elif event.kind is Kind.END and (event.of in begun or event.of in open_):
                 begun.discard(event.of)
@@ -147,8 +148,8 @@ def body(event: Event | None) -> dict[str, Any]:
 
 
 def answered(reader: RunReader, stream: int, begin: Event, seq: int, end: Event | None) -> str:
-    """How a call of a branch got its answer, or that it was refused; "" in main and while it has none. `seq`: the
-    number of its END."""
+    """How a call of a branch got its answer, or that it was refused; "" in main, while it has none, and where nobody
+    gave it one. `seq`: the number of its END."""
     if reader.fork is None:
         return ""
     if end is None:
@@ -161,7 +162,14 @@ def answered(reader: RunReader, stream: int, begin: Event, seq: int, end: Event 
     own = {one.id for one in reader.own}
     if stream not in own or (stream == reader.main and seq < base):
         return RECORDED
-    return end.name or LIVE
+    return end.name or (LIVE if begin.what not in UNASKED else "")
+
+
+def lived(reader: RunReader) -> int:
+    """How many calls of a branch ran for real."""
+    info = next(one for one in reader.branches if one.name == reader.branch)
+    counts, unended, _ = _calls(reader, info)
+    return counts.get("", 0) + len(unended)
 
 
 def edits(reader: RunReader) -> Sequence[str]:

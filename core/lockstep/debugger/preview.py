@@ -13,7 +13,7 @@ import msgspec
 
 from lockstep.debugger import calls
 from lockstep.log.model import Value
-from lockstep.log.native import GIVEN, TIMER
+from lockstep.log.native import UNASKED
 from lockstep.log.timeline import STEP, Effect, Timeline
 from lockstep.session.policy import CLASSES, Declared, EffectClass, Policy, decide, judge
 from lockstep.session.refusal import called
@@ -55,7 +55,7 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 # What reaches nobody: of a workflow, what came by itself comes again, and a timer's time passes at once.
-_NO_CALLS = frozenset({STEP, TIMER, *GIVEN})
+_NO_CALLS = UNASKED | {STEP}
 
 
 class _Group:

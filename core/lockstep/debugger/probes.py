@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
+from lockstep.debugger import branches, unchanged
 from lockstep.debugger import predicate as predicates
-from lockstep.debugger import unchanged
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.predicate import Predicate
 from lockstep.debugger.unchanged import Alike
@@ -113,7 +113,7 @@ class Series:
         judgement = predicates.of_probe(predicate, seen, refused, told.difference)
         return Probe(
             seen.address, cut.at, judgement.judged, judgement.why, told.live, told.seconds, made is None,
-            reused(reader), refused, self._reach(reader, cut),
+            reused(reader), refused, self._reach(reader, cut), branches.lived(reader) if made is None else told.live,
         )  # fmt: skip
 
     def _reach(self, reader: RunReader, cut: Cut) -> int | None:

@@ -31,7 +31,7 @@ from lockstep.debugger.render_forks import STATES
 from lockstep.log import address as addresses
 from lockstep.log.address import MAIN
 from lockstep.log.model import RunState, Status
-from lockstep.log.native import ATTEMPT, GIVEN, TIMER
+from lockstep.log.native import ATTEMPT, UNASKED
 from lockstep.log.timeline import END, INPUT, Effect, Step, Timeline
 from lockstep.session import snapshot
 from lockstep.session.report import Coverage
@@ -155,7 +155,7 @@ def effect_row(call: Call, answered: str) -> list[Piece]:
     return [mark, _summary(call), (shown_class, "dim"), tokens, duration]
 
 
-_TOLD = frozenset({"human", TIMER, *GIVEN})
+_TOLD = UNASKED | {"human"}
 
 
 def classed(kind: str, effect_class: str) -> str:

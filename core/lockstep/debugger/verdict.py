@@ -30,6 +30,7 @@ class Probe(msgspec.Struct, frozen=True):
     refuse  what was refused in it, and what would allow that
     reach   of a run that a framework keeps itself: the last step up to which its states were the recorded ones, though
             it was not served that far; None where that is not known
+    asked   calls that happened when it was made, now or before
     """
 
     address: str
@@ -42,6 +43,7 @@ class Probe(msgspec.Struct, frozen=True):
     reused: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     reach: int | None = None
+    asked: int = 0
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -107,17 +109,18 @@ def unsearched(kind: Kind, run: str, why: str) -> Verdict:
 
 
 def conclude(
-    run: str, located: Located, inner: Located | None, tried: Sequence[Probe], seconds: float, *, good: str = ""
-) -> Verdict:
+    run: str, located: Located, inner: Located | None, tried: Sequence[Probe], seconds: float, *, good: str = "",
+    alone: bool = True,
+) -> Verdict:  # fmt: skip
     """What the probes say all together. `inner`: the search among the answers of the step; `good`: the run whose
-    answers were swapped in."""
+    answers were swapped in; `alone`: whether the run was of one process."""
     known = located.known
     fields: dict[str, Any] = {
         "probes": len(tried), "live_calls": sum(probe.live for probe in tried), "run": run, "tried": tuple(tried),
         "seconds": seconds, "step": None, "effect": None, "confidence": 1.0,
     }  # fmt: skip
     cut = located.cut
-    if cut is not None and good == "" and located.cuts[known.bad - 1].step < cut.step - 1:
+    if cut is not None and good == "" and not alone and located.cuts[known.bad - 1].step < cut.step - 1:
         why = "steps of other processes lie between, where no fork can leave"
         between = _between(run, located)
         count = cut.step - located.cuts[known.bad - 1].step

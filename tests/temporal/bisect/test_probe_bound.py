@@ -53,7 +53,9 @@ def found(answers: int, culprit: int, reach: Reach, chance: random.Random) -> tu
             tried.append(at)
             bad = at >= culprit
             reached = reach(at, answers if bad else min(culprit - 1, answers), chance)
-            probe = Probe("", wanted.cut.at, BAD if bad else GOOD, "", answers - at, 0.0, False, reach=reached)
+            probe = Probe(
+                "", wanted.cut.at, BAD if bad else GOOD, "", answers - at, 0.0, False, reach=reached, asked=answers - at
+            )
             wanted = searching.send(probe)
     except StopIteration as ended:
         return ended.value, tried
