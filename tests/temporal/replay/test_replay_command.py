@@ -6,14 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import drifting_workflows as drifting
 import one_workflow
 import pytest
 from scripted_workflow import scripted
 
+from lockstep.cli.app import app
+
 HERE = Path(__file__).parent
+RUN = "temporal/order%2F7"
 
 CHANGED = """
 from datetime import timedelta
@@ -49,15 +54,39 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+class Said(NamedTuple):
+    """How a command went, as `subprocess` tells it."""
+
+    returncode: Any
+    stdout: str
+    stderr: str
+
+
+type Replay = Callable[..., Said]
+
+
+@pytest.fixture
+def replay(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Replay:
+    """`lockstep replay`, without a process for each."""
+
+    def run(*words: str, run: str = RUN, store: Path = place / "store.db") -> Said:
+        capsys.readouterr()
+        monkeypatch.syspath_prepend(str(place))
+        with pytest.raises(SystemExit) as ended:
+            app(["replay", run, "--store", str(store), *words], standalone_mode=False)
+        told = capsys.readouterr()
+        return Said(ended.value.code, told.out, told.err)
+
+    return run
+
+
 def command(place: Path, *words: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    """The same as a process of its own."""
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "lockstep", *words], cwd=place, capture_output=True, text=True, check=False,
         input=said, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
-
-
-RUN = "temporal/order%2F7"
 
 
 def test_a_module_is_the_target(place: Path) -> None:
@@ -66,14 +95,14 @@ def test_a_module_is_the_target(place: Path) -> None:
     assert done.stderr.startswith("✓ identical   2 steps  digest ")
 
 
-def test_other_code_ends_with_one_and_says_where(place: Path) -> None:
+def test_other_code_ends_with_one_and_says_where(place: Path, replay: Replay) -> None:
     (place / "changed.py").write_text(CHANGED)
-    done = command(place, "replay", RUN, "--target", "changed:Greets")
+    done = replay("--target", "changed:Greets")
     assert done.returncode == 1
     assert "✗ diverged at step 0  LS101 activity: start_to_close_timeout differs" in done.stderr
     assert "changed.py:9 in Greets.run" in done.stderr
     assert f"lockstep log {RUN}" in done.stderr
-    told = json.loads(command(place, "replay", RUN, "--target", "changed", "--json").stdout)
+    told = json.loads(replay("--target", "changed", "--json").stdout)
     assert not told["identical"]
     divergence = told["divergence"]
     assert (divergence["expected"], divergence["actual"]) == ('"5s"', '"6s"')
@@ -95,27 +124,27 @@ def test_other_code_ends_with_one_and_says_where(place: Path) -> None:
         (["--target", "one_workflow", "--until", "2"], 125, "has no step 2: its last is 1"),
     ],
 )
-def test_what_cannot_begin_is_no_divergence(place: Path, words: list[str], code: int, told: str) -> None:
-    done = command(place, "replay", RUN, *words)
+def test_what_cannot_begin_is_no_divergence(replay: Replay, words: list[str], code: int, told: str) -> None:
+    done = replay(*words)
     assert (done.returncode, done.stdout) == (code, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_of_the_interceptor_says_how_to_get_one_that_replays(tmp_path: Path) -> None:
-    with scripted(tmp_path / "store.db", one_workflow.Greets, "7", origin="interceptor") as script:
+def test_a_run_of_the_interceptor_says_how_to_get_one_that_replays(place: Path, replay: Replay) -> None:
+    with scripted(place / "store.db", one_workflow.Greets, "7", origin="interceptor") as script:
         script.start("Ada")
-    done = command(tmp_path, "replay", "temporal/7", "--target", "one_workflow")
+    done = replay("--target", "one_workflow", run="temporal/7")
     assert done.returncode == 125
     assert "LockstepInterceptor alone" in done.stderr
     assert "lockstep temporal pull --workflow-id 7" in done.stderr
 
 
-def test_drift_is_named(tmp_path: Path) -> None:
-    with scripted(tmp_path / "store.db", drifting.Drifts, "7") as script:
+def test_drift_is_named(place: Path, replay: Replay) -> None:
+    with scripted(place / "store.db", drifting.Drifts, "7") as script:
         script.start(4711)
         script.resolve(1, "found")
-    done = command(tmp_path, "replay", "temporal/7", "--target", "drifting_workflows:Drifts")
+    done = replay("--target", "drifting_workflows:Drifts", run="temporal/7")
     assert done.returncode == 0
     assert "  input drift, 2 times: activity look_up  arguments[0].asked[].id: the code draws it anew" in done.stderr
 
