@@ -36,11 +36,15 @@ class Temporal:
     unsupported: Mapping[str, str] = {
         "streams": "an activity's answer reaches its workflow as a whole, whatever it is streamed from",
     }
-    hooks: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = (
+        "lockstep_temporal.execution:Execution._taken",
+        "lockstep_temporal.recording:Recorder.task",
+        "lockstep_temporal.batch:Batch.append",
+    )
     core_hooks: tuple[str, ...] = (
         "lockstep.session.secrets:Secrets.asked",
         "lockstep.session.secrets:Secrets.hide",
-        "lockstep.session.native.journal:Journal.step",
+        "lockstep.session.native.journal:Journal.append",
         "lockstep.log.sqlite.shared:SharedStream.append",
     )
 
@@ -53,9 +57,9 @@ class Temporal:
         from lockstep_temporal import LockstepPlugin
 
         name = _unused(work)
-        plugin = LockstepPlugin(work.store)
-        done = asyncio.run(_talk(work, name, [plugin]))
-        return replace(done, run=f"temporal/{quote(name)}", faults=tuple(plugin.faults))
+        with _told_faults() as faults:
+            done = asyncio.run(_talk(work, name, [LockstepPlugin(work.store)]))
+        return replace(done, run=f"temporal/{quote(name)}", faults=tuple(faults))
 
     def replay(self, work: Work, run: str) -> Done:
         replay = lockstep.replay(run, target(work), store=work.store)
@@ -92,13 +96,16 @@ def target(work: Work) -> Any:
 def _worker(work: Work) -> dict[str, Any]:
     """What a worker of the agent is made with, and a `Setup` too."""
     from temporalio.worker import UnsandboxedWorkflowRunner
-    from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+    from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
     from lockstep_temporal import subject_code
     from lockstep_temporal.subject_workflow import Agent
 
     subject_code.change(subject_code.Code(work.scenario, local=work.mode.name == "local activities"))
-    runner = UnsandboxedWorkflowRunner() if work.mode.name == "unsandboxed" else SandboxedWorkflowRunner()
+    # The workflow's module is run anew in the sandbox; what the code is made of is not.
+    through = SandboxRestrictions.default.with_passthrough_modules("lockstep_temporal.subject_code")
+    sandboxed = SandboxedWorkflowRunner(restrictions=through)
+    runner = UnsandboxedWorkflowRunner() if work.mode.name == "unsandboxed" else sandboxed
     activities = [_model(work), *(_tool(work, tool) for tool in work.scenario.tools)]
     return {"workflows": [Agent], "activities": activities, "workflow_runner": runner}
 
@@ -159,6 +166,25 @@ def _tool(work: Work, tool: Tool) -> Any:
 
 
 @contextlib.contextmanager
+def _told_faults() -> Iterator[list[str]]:
+    """What the logger that the guide names says meanwhile."""
+    told: list[str] = []
+
+    class Hears(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    logger, hears = logging.getLogger("lockstep"), Hears(logging.WARNING)
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(hears)
+    try:
+        yield told
+    finally:
+        logger.removeHandler(hears)
+        logger.propagate = propagates
+
+
+@contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Temporal logs each attempt that failed, and the scenarios have many that do."""
     logger = logging.getLogger("temporalio")
@@ -191,7 +217,7 @@ async def _talk(work: Work, name: str, plugins: list[Any]) -> Done:
 
 
 def _words(result: Any, error: BaseException | None) -> tuple[str, ...]:
-    return tuple(result) if error is None else ()
+    return tuple(result) if error is None and result is not None else ()
 
 
 def _told(error: BaseException | None) -> str:

@@ -1,7 +1,7 @@
 """What the conformance tests' agent is made of at the moment: the scenario, and how it is run.
 
-The workflow reads it as its own code, not as an input: an agent with another prompt is changed code. That is why this
-module is one that the sandbox passes through.
+The workflow reads it as its own code, not as an input: an agent with another prompt is changed code. That is why the
+sandbox passes this module through.
 """
 
 from __future__ import annotations

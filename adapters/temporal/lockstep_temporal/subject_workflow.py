@@ -13,8 +13,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError
 
-with workflow.unsafe.imports_passed_through():
-    from lockstep_temporal import subject_code
+from lockstep_temporal import subject_code
 
 _AGAIN = RetryPolicy(initial_interval=timedelta(milliseconds=10), maximum_attempts=2)
 _PATIENCE = timedelta(seconds=30)
@@ -50,7 +49,9 @@ async def _use(call: dict[str, Any], local: bool) -> dict[str, Any]:
     argument = json.loads(call["function"]["arguments"])["argument"]
     execute = workflow.execute_local_activity if local else workflow.execute_activity
     try:
-        answer = await execute(name, argument, start_to_close_timeout=_PATIENCE, retry_policy=_AGAIN, result_type=str)
+        answer = await execute(
+            name, argument, schedule_to_close_timeout=_PATIENCE, retry_policy=_AGAIN, result_type=str
+        )
     except ActivityError as error:
         answer = f"{name} does not work: {error.cause}"
     return {"role": "tool", "tool_call_id": call["id"], "content": answer}

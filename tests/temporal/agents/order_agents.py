@@ -73,7 +73,7 @@ class Desk:
         return f"{result.final_output} ({workflow.uuid4().hex[:4]})"
 
 
-@workflow.defn
+@workflow.defn(name="Desk")
 class HarshDesk:
     """The same, after somebody has worked on what the model is told."""
 

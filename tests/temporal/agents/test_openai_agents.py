@@ -3,7 +3,6 @@ bisected."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import live_server
@@ -16,15 +15,15 @@ from lockstep.debugger import listing
 from lockstep.log.store import open_store
 from lockstep.log.timeline import resolve
 from lockstep.testing import Provider
-from lockstep_temporal import LockstepPlugin, Setup
+from lockstep_temporal import LockstepPlugin, Setup, history
 
 CALLS = [
     ("model", "gpt-4o", "inference"),
-    ("tool", "get_order", "read"),
-    ("tool", "get_policy", "read"),
+    ("activity", "get_order", "read"),
+    ("activity", "get_policy", "read"),
     ("model", "gpt-4o", "inference"),
     ("model", "gpt-4o-mini", "inference"),
-    ("tool", "issue_refund", "mutating"),
+    ("activity", "issue_refund", "mutating"),
     ("model", "gpt-4o-mini", "inference"),
 ]
 
@@ -85,48 +84,50 @@ def test_what_the_model_is_told_otherwise_diverges_by_its_path(desk: Ran) -> Non
     assert "system_instructions" in replay.divergence and "Refuse all" in replay.divergence
 
 
-def test_its_history_is_the_same_run(desk: Ran, tmp_path: Path) -> None:
-    from lockstep_temporal import history
-
+def test_its_history_is_the_same_run(desk: Ran) -> None:
     run = f"temporal/{desk.workflow_id}"
-    with open_store(str(tmp_path / "other.db"), create=True) as store:
-        imported = history.imports(store, desk.history.encode(), "")
-    assert imported == run
-    replay = lockstep.replay(run, agents.setup(), store=tmp_path / "other.db")
+    with open_store(None) as store:
+        history.imports(store, desk.history.encode(), "copy")
+    assert sorted(call[:2] for call in _calls("copy")) == sorted(call[:2] for call in CALLS)
+    assert lockstep.diff(run, "copy").same
+    replay = lockstep.replay("copy", agents.setup())
     assert replay.identical, replay.divergence
 
 
 def test_a_fork_tells_the_model_another_answer_and_pays_nothing(desk: Ran, model: Provider) -> None:
     run = f"temporal/{desk.workflow_id}"
     step, effect = _address(run, "get_order")
+    setup = agents.setup()
     before = model.requests
     with pytest.raises(lockstep.Refused) as refused:
-        lockstep.fork(f"{run}:{step}", agents.setup(), edits={f"{effect}:total": 100}, branch="cheap")
+        lockstep.fork(f"{run}:{step}", setup, edits={f"{effect}:total": 100}, branch="cheap")
     assert "issue_refund" in str(refused.value)
     assert model.requests > before
-    assert agents.ran == []
+    assert not _paid()
 
-    forked = lockstep.fork(
-        f"{run}:{step}", agents.setup(), edits={f"{effect}:total": 100}, branch="paid", live=["issue_refund"]
-    )
+    forked = lockstep.fork(f"{run}:{step}", setup, edits={f"{effect}:total": 100}, branch="paid", live=["issue_refund"])
     assert forked.state == "complete", forked.error
     assert forked.result.startswith("Refunded 100.")
-    assert agents.ran == ["issue_refund(452, 100)"]
-    assert lockstep.replay(f"{run}@paid", agents.setup()).identical
+    assert _paid() == ["issue_refund(452, 100)"]
+    assert lockstep.replay(f"{run}@paid", setup).identical
 
 
 def test_bisect_finds_the_tool_that_told_the_wrong_price(
     temporal_server: Server, model: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(agents.PAID, 452, 99_000)
-    ran = live_server.run(
-        temporal_server, agents.Desk.run, "Refund order 452", workflows=[agents.Desk], activities=agents.ACTIVITIES,
-        plugins=[LockstepPlugin(), agents.plugin()],
-    )  # fmt: skip
-    monkeypatch.undo()
+    with monkeypatch.context() as wrong:
+        wrong.setitem(agents.PAID, 452, 99_000)
+        ran = live_server.run(
+            temporal_server, agents.Desk.run, "Refund order 452", workflows=[agents.Desk],
+            activities=agents.ACTIVITIES, plugins=[LockstepPlugin(), agents.plugin()],
+        )  # fmt: skip
     run = f"temporal/{ran.workflow_id}"
     verdict = lockstep.bisect(run, agents.setup(), bad=lambda view: "99000" in str(view.result), live=["issue_refund"])
     assert (verdict.verdict, verdict.effect) == ("culprit", _address(run, "get_order")[1])
+
+
+def _paid() -> list[str]:
+    return [each for each in agents.ran if each.startswith("issue_refund")]
 
 
 def _address(run: str, name: str) -> tuple[str, str]:
