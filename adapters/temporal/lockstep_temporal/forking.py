@@ -238,6 +238,8 @@ class _Going:
             stage.enter(prefix.world, prefix.drive)
             if prefix.world.ended is not None:
                 self._result(stage.main, prefix.world.ended)
+                if session.turn.end_seq >= 0:
+                    self.recorder.end(session.turn.status, session.recorded.record.body(session.turn.end_seq))
         ended = stage.run()
         self._over(ended)
 

@@ -163,6 +163,13 @@ class Recorder:
             self.step = steps[-1]
             self._notes, self._rejected = [], []
 
+    def end(self, status: str, body: Value) -> None:
+        """The execution that goes on in this branch was over: it ends as its parent says. Raises StoreError."""
+        batch = Batch(self.journal, self.wording.task())
+        batch.add(Kind.END, status, of=self._turn, body=body)
+        self._store(batch)
+        self._ended(status)
+
     def note(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
         """A workflow task that failed, which the server will give again: the step that follows tells of it."""
         form = layout.failure_form(completion.failed.failure)
