@@ -222,9 +222,9 @@ class Stage:
         dues = [actor.world.due() for actor in self.actors]
         dues += [self.activities.due(), *(at for at, _ in self._later)]
         found = min((at for at in dues if at is not None), default=None)
-        deadline = self._deadline()
+        limit = self._deadline()
         # An execution's own timeout alone is nothing that happens: who waits for a signal says so at once.
-        return found if found is None or deadline is None else min(found, deadline)
+        return found if found is None or limit is None else min(found, limit)
 
     def _wait(self) -> None:
         """With the real clock, until there is news of an activity or something else is due."""
@@ -244,8 +244,8 @@ class Stage:
     def _advance(self, now: int) -> None:
         self.now = now
         for actor in list(self.actors):
-            deadline = _deadline(actor.world)
-            if deadline and deadline <= now and actor.world.ended is None:
+            limit = deadline(actor.world)
+            if limit and limit <= now and actor.world.ended is None:
                 actor.world.ended = Ended("timed_out")
                 self._over(actor, actor.world.ended)
         self.activities.tick(now)
@@ -255,7 +255,7 @@ class Stage:
 
     def _deadline(self) -> int | None:
         """When the first of the executions runs into its own timeout."""
-        found = [at for at in (_deadline(actor.world) for actor in self.actors if actor.world.ended is None) if at]
+        found = [at for at in (deadline(actor.world) for actor in self.actors if actor.world.ended is None) if at]
         return min(found, default=None)
 
     # What a workflow asks for.
@@ -337,12 +337,12 @@ class Stage:
         self.actors.append(actor)
 
     def _is_here(self, ask: Ask) -> bool:
-        target = _target(ask)
+        target = target_of(ask)
         return target in self._ended or any(actor.id == target for actor in self.actors)
 
     def _send(self, actor: Actor, ask: Ask) -> None:
         """A signal or a cancellation for an execution that is driven here."""
-        target = next((other for other in self.actors if other.id == _target(ask)), None)
+        target = next((other for other in self.actors if other.id == target_of(ask)), None)
         if target is None:
             what = "signal" if ask.sort == "signal" else "cancel"
             failure = failures.application(f"Unable to {what} external workflow because it was not found", NOT_FOUND)
@@ -363,7 +363,7 @@ class Stage:
 
     def _over(self, actor: Actor, ended: Ended) -> None:
         self.activities.forget(actor.world)
-        following = self._following(actor, ended)
+        following = run_after(actor.world, ended, self.now)
         if actor is self.main:
             self.hooks.turn(actor, ended, following)
             if following is not None and not self.hooks.follows():
@@ -413,22 +413,6 @@ class Stage:
         self._ended[actor.id] = actor.world.ended
         self._leave(actor, gone=True)
 
-    def _following(self, actor: Actor, ended: Ended) -> WorkflowActivation | None:
-        """The first activation of the run that follows in the chain."""
-        world = actor.world
-        id = executions.run_id(world.run_id, ended.how)
-        if ended.how == "continue_as_new_workflow_execution":
-            at = self.now + ended.command.backoff_start_interval.ToNanoseconds()
-            return executions.continued(world, ended.command, id, at)
-        if ended.how == "fail_workflow_execution" and world.init.HasField("retry_policy"):
-            failure = ended.command.failure
-            verdict = _verdict(world, failure, self.now)
-            if isinstance(verdict, retries.Again):
-                if world.init.attempt >= _ENDLESS and not world.init.retry_policy.maximum_attempts:
-                    raise Unable(f"workflow {world.init.workflow_type} fails again and again: {failure.message}")
-                return executions.retried(world, failure, id, self.now + verdict.wait)
-        return None
-
     def _tell_parent(self, actor: Actor, ended: Ended) -> None:
         parent = actor.parent
         assert parent is not None
@@ -472,7 +456,23 @@ class Stage:
         return self._inbound[actor.turn]
 
 
-def _deadline(world: World) -> int:
+def run_after(world: World, ended: Ended, now: int) -> WorkflowActivation | None:
+    """The first activation of the run that follows in the chain. Raises Unable."""
+    id = executions.run_id(world.run_id, ended.how)
+    if ended.how == "continue_as_new_workflow_execution":
+        at = now + ended.command.backoff_start_interval.ToNanoseconds()
+        return executions.continued(world, ended.command, id, at)
+    if ended.how == "fail_workflow_execution" and world.init.HasField("retry_policy"):
+        failure = ended.command.failure
+        verdict = _verdict(world, failure, now)
+        if isinstance(verdict, retries.Again):
+            if world.init.attempt >= _ENDLESS and not world.init.retry_policy.maximum_attempts:
+                raise Unable(f"workflow {world.init.workflow_type} fails again and again: {failure.message}")
+            return executions.retried(world, failure, id, now + verdict.wait)
+    return None
+
+
+def deadline(world: World) -> int:
     """When an execution runs into its own timeout, 0 for never."""
     init = world.init
     found = []
@@ -494,7 +494,7 @@ def _signal(command: Any) -> WorkflowActivationJob:
     return job
 
 
-def _target(ask: Ask) -> str:
+def target_of(ask: Ask) -> str:
     command = ask.command
     if ask.sort == "signal" and command.WhichOneof("target") == "child_workflow_id":
         return str(command.child_workflow_id)

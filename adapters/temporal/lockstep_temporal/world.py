@@ -23,7 +23,7 @@ Its rules are those of sdk-core's state machines (`sdk-core/src/worker/workflow/
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -228,27 +228,8 @@ class World:
         signal or cancel (None: it went well). What nobody waits for any more is dropped."""
         if key not in self._pending:
             return
-        job = WorkflowActivationJob()
-        sort, seq = key
-        if sort == "activity":
-            job.resolve_activity.seq = seq
-            job.resolve_activity.is_local = self._pending[key].ask.is_local
-            job.resolve_activity.result.CopyFrom(result)
-        elif sort == "child":
-            job.resolve_child_workflow_execution.seq = seq
-            job.resolve_child_workflow_execution.result.CopyFrom(result)
-        else:
-            done = (
-                job.resolve_signal_external_workflow
-                if sort == "signal"
-                else job.resolve_request_cancel_external_workflow
-            )
-            done.seq = seq
-            if result is not None:
-                done.failure.CopyFrom(result)
-                if "cause" in done.DESCRIPTOR.fields_by_name and result.application_failure_info.type == NOT_FOUND:
-                    done.cause = 1  # type: ignore[assignment]  # the first of both enums
-        self._happen(at, key, job, 2 if sort == "activity" else 1)
+        job = answer(self._pending[key].ask, result)
+        self._happen(at, key, job, 2 if key[0] == "activity" else 1)
 
     def start(self, seq: int, at: int, run_id: str = "", cause: int = 0) -> None:
         """A child has started with this run id, or could not for a cause (`StartChildWorkflowExecutionFailedCause`). Of
@@ -347,6 +328,16 @@ class World:
     def is_cancelled(self, key: Key) -> bool:
         """Whether the workflow has cancelled what it still waits for."""
         return key in self._pending and self._pending[key].cancelled
+
+    def at_once(self, keys: Container[Key]) -> list[WorkflowActivationJob]:
+        """Takes those of what core resolves itself, in a further activation of the present task, that answer these."""
+        mine = [job for job in self._immediate if _answered(job) in keys]
+        self._immediate = [job for job in self._immediate if _answered(job) not in keys]
+        return mine
+
+    def fires(self, seq: int) -> int | None:
+        """When a timer is going to."""
+        return next((each.at for each in self._happenings if each.key == ("timer", seq)), None)
 
     @property
     def timers(self) -> tuple[Ask, ...]:
@@ -535,6 +526,13 @@ def _initializing(first: WorkflowActivation) -> InitializeWorkflow:
     return found
 
 
+def _answered(job: WorkflowActivationJob) -> Key | None:
+    """What a job answers."""
+    kind = job.WhichOneof("variant") or ""
+    sort = "child" if kind == "resolve_child_workflow_execution_start" else _ANSWERS.get(kind)
+    return (sort, getattr(job, kind).seq) if sort is not None else None
+
+
 def _is_start(job: WorkflowActivationJob, seq: int) -> bool:
     told = job.resolve_child_workflow_execution_start
     return job.HasField("resolve_child_workflow_execution_start") and told.seq == seq
@@ -546,6 +544,27 @@ def as_before(made: WorkflowActivation, last: WorkflowActivation) -> None:
         made.deployment_version_for_current_task.CopyFrom(last.deployment_version_for_current_task)
     if "last_sdk_version" in last.DESCRIPTOR.fields_by_name:
         made.last_sdk_version = last.last_sdk_version
+
+
+def answer(ask: Ask, result: Any) -> WorkflowActivationJob:
+    """The job that brings an answer, which is as `World.settle` takes it."""
+    job = WorkflowActivationJob()
+    if ask.sort == "activity":
+        job.resolve_activity.seq = ask.seq
+        job.resolve_activity.is_local = ask.is_local
+        job.resolve_activity.result.CopyFrom(result)
+    elif ask.sort == "child":
+        job.resolve_child_workflow_execution.seq = ask.seq
+        job.resolve_child_workflow_execution.result.CopyFrom(result)
+    else:
+        signal, cancel = job.resolve_signal_external_workflow, job.resolve_request_cancel_external_workflow
+        done: Any = signal if ask.sort == "signal" else cancel
+        done.seq = ask.seq
+        if result is not None:
+            done.failure.CopyFrom(result)
+            if "cause" in done.DESCRIPTOR.fields_by_name and result.application_failure_info.type == NOT_FOUND:
+                done.cause = 1  # the first of both enums
+    return job
 
 
 def completed(result: Any) -> ActivityResolution:
