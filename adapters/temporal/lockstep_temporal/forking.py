@@ -29,8 +29,9 @@ from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
-from lockstep_temporal import commands, edited, layout
+from lockstep_temporal import commands, edited, layout, wording
 from lockstep_temporal.branching import Asked, Branch
+from lockstep_temporal.coded import decoding
 from lockstep_temporal.deciding import Decider, command_of
 from lockstep_temporal.drift import Drifts
 from lockstep_temporal.edited import Converter
@@ -46,7 +47,6 @@ from lockstep_temporal.setup import Setup, setup_of
 from lockstep_temporal.stage import Actor, Hooks, Inbound, Stage, Unable
 from lockstep_temporal.trying import Elsewhere, Endless
 from lockstep_temporal.watching import Stuck, Watch
-from lockstep_temporal.wording import Clear, Wording
 from lockstep_temporal.world import Ask, Ended, World
 
 SERVER = "server"  # the keyword argument that has a fork run on a server
@@ -122,12 +122,13 @@ class Session:
             self.namespace = str(native.get("namespace") or "default")
             self.task_queue = self._task_queue()
             converter = prepared.data_converter
+            self.recorded.decode = decoding(self.recorded, converter, str(self.place.address))
             live = stack.enter_context(
                 Live(
                     functions, interceptors, converter, namespace=self.namespace, task_queue=self.task_queue, loop=loop
                 )
             )
-            journal = self._journal(stack)
+            journal = self._journal(stack, converter)
             going = _Going(self, prepared, watch, live, journal, Naming(functions))
             stack.callback(going.close)
             going.run()
@@ -138,16 +139,15 @@ class Session:
         found = asked.get("task_queue") if isinstance(asked, dict) else None
         return found if isinstance(found, str) else ""
 
-    def _journal(self, stack: ExitStack) -> Journal:
+    def _journal(self, stack: ExitStack, converter: Any) -> Journal:
         """The branch, made."""
         address = self.place.address
         run, meta = self.place.timeline.reader.info.name, self.recorded.meta
         parent = Journal.open(self.store, run, dict(meta), branch=address.branch)
         stack.callback(parent.close)
         plan = self.plan(self.options.branch or "fork")
-        told: dict[str, Any] = {
-            **forks.told(plan), "edits": dict(self.edits.told), "step": address.step, "upto": self.at,
-        }  # fmt: skip
+        edits = {at: wording.stored(value, converter, self.recorded.meta) for at, value in self.edits.told.items()}
+        told: dict[str, Any] = {**forks.told(plan), "edits": edits, "step": address.step, "upto": self.at}
         journal = parent.fork(plan.branch, self.at, latest=False, origin=plan.origin, told=told)
         stack.callback(journal.close)
         return journal
@@ -181,7 +181,8 @@ class _Going:
             journal, session.recorded.record, plan, session.store.path, since=0, deadline=session.options.deadline
         )
         self.drifts = Drifts()
-        self.wording: Wording = Clear(naming)
+        vault = journal.secrets.vault
+        self.wording = wording.of_run(prepared.data_converter, session.recorded.meta, vault, naming)
         self.naming = naming
         self.converter = Converter(prepared.data_converter)
         self.recorder = Recorder.resume(journal, self.wording, effects=False)

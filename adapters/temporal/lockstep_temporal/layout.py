@@ -30,6 +30,8 @@ LANE = "main"
 TURN, ATTEMPT, REST = "turn", "attempt", "rest"
 TASK = "task"  # a step that no job of the table below has led to
 
+FAILURE = "failure"  # in a failure's form: the message
+
 # Where a run comes from.
 WORKER, HISTORY, INTERCEPTOR = "worker", "history", "interceptor"
 
@@ -152,7 +154,7 @@ def failure_form(failure: Any, write: Callable[[Any], Value] | None = None) -> V
     """A failure as core has exceptions (`lockstep.session.exceptions`), so that it is shown as one; "failure" is the
     message itself, exactly. `write`: makes data of a message, `to_value` if not given."""
     form = _form(failure)
-    form["failure"] = (write or to_value)(failure)
+    form[FAILURE] = (write or to_value)(failure)
     return form
 
 
@@ -178,7 +180,7 @@ _ERRORS = {
 
 def failure_in(form: Value) -> Value:
     """The message, as data, in what `failure_form` made; None where there is none, as in an edited answer."""
-    return form.get("failure") if isinstance(form, dict) else None
+    return form.get(FAILURE) if isinstance(form, dict) else None
 
 
 # Steps.

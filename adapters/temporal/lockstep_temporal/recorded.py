@@ -31,7 +31,7 @@ from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep.session.secrets import Secrets
 from lockstep_temporal import commands, layout
-from lockstep_temporal.protos import ToPayload, of_value
+from lockstep_temporal.protos import ToPayload, is_encoded, of_value, payload_value, plain
 
 type Task = tuple[WorkflowActivation, WorkflowActivationCompletion]
 
@@ -203,12 +203,16 @@ class Recorded:
         return self.secrets.reveal(value) if self.secrets is not None else value
 
     def body(self, seq: int) -> Value:
-        """The body of an event, revealed."""
-        return self.reveal(self.record.body(seq))
+        """The body of an event, revealed and decoded."""
+        return self._read(self.record.body(seq))
 
     def request(self, effect: RecordedEffect) -> Value:
         """What was asked, plain."""
-        return self.reveal(self.record.field(effect.begin_seq, "request"))
+        return self._read(self.record.field(effect.begin_seq, "request"))
+
+    def _read(self, value: Value) -> Value:
+        revealed = self.reveal(value)
+        return revealed if self.decode is None else _decoded(revealed, self.decode)
 
     def answer(self, effect: RecordedEffect) -> Value:
         """Its value, or its encoded failure (`layout.failure_form`); None without one."""
@@ -233,7 +237,7 @@ class Recorded:
         return tuple(found)
 
     def _turn(self, turn: RecordedTurn) -> ExecutionTurn:
-        asked = self.reveal(self.record.request(turn))
+        asked = self._read(self.record.request(turn))
         told: dict[str, Any] = asked if isinstance(asked, dict) else {}
         last = self.record.last_step(turn.stop - 1)
         first = self.record.last_step(turn.pos) + 1
@@ -373,6 +377,19 @@ class Recorded:
 
         value = self.reveal(told)
         return [of_value(item, HistoryEvent, self.decode) for item in value] if isinstance(value, list) else []
+
+
+def _decoded(value: Value, decode: ToPayload, exact: bool = False) -> Value:
+    """With payloads that a codec has encoded as plain data; as entries inside of a failure (`exact`)."""
+    if isinstance(value, list):
+        return [_decoded(each, decode, exact) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if is_encoded(value):
+        payload = decode(value)
+        return payload_value(payload) if exact else plain(payload)
+    form = "module" in value and layout.FAILURE in value
+    return {key: _decoded(each, decode, exact or (form and key == layout.FAILURE)) for key, each in value.items()}
 
 
 def _family(kind: str) -> str:

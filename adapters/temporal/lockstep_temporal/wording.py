@@ -32,7 +32,13 @@ from lockstep_temporal import commands, layout, naming
 from lockstep_temporal.awaiting import wait
 from lockstep_temporal.commands import Answered, Command
 from lockstep_temporal.naming import Named
-from lockstep_temporal.protos import encoded_value, is_encoded, of_payload_value, to_value
+from lockstep_temporal.protos import (
+    encoded_value,
+    is_encoded,
+    json_payload,
+    of_payload_value,
+    to_value,
+)
 
 type Namer = Callable[[Command], Named]
 
@@ -212,3 +218,24 @@ def run_key(vault: Vault | None) -> bytes:
         known = urandom(_KEY)
         vault.put(_KEY_NAME, known)
     return known
+
+
+def of_run(converter: Any, meta: Mapping[str, Any], vault: Vault | None, namer: Namer = naming.effect_of) -> Wording:
+    """How a recorded run is gone on with. `converter`: the DataConverter of its target."""
+    codec = _codec(converter, meta)
+    return Clear(namer) if codec is None else Coded(codec, run_key(vault), namer)
+
+
+def _codec(converter: Any, meta: Mapping[str, Any]) -> Any:
+    if not meta.get("coded"):
+        return None
+    native = layout.native(dict(meta))
+    return codec_of(converter, str(native.get("namespace", "")), str(native.get("workflow_id", "")))
+
+
+def stored(value: Value, converter: Any, meta: Mapping[str, Any]) -> Value:
+    """A value of the user's, such as an edit, as it is written in a run."""
+    codec = _codec(converter, meta)
+    if codec is None:
+        return value
+    return encoded_value(wait(lambda: codec.encode([json_payload(value)]))[0])
