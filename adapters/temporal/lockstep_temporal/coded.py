@@ -79,7 +79,7 @@ class _Decoding:
 
 def _known(converter: Any) -> frozenset[str]:
     """The encodings that the payload converter knows; none where it does not say."""
-    converters = getattr(converter.payload_converter, "converters", None)
+    converters = getattr(converter.payload_converter_class(), "converters", None)  # that of the SDK is wrapped
     if not isinstance(converters, Mapping):
         return frozenset()
     return frozenset(key.decode("utf-8", "replace") for key in converters)
