@@ -85,8 +85,8 @@ class Execution:
 
     def _taken(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
         init = commands.started(activation)
-        if init is not None and init.original_execution_run_id:
-            self._original = init.original_execution_run_id
+        if init is not None:  # the oldest versions do not say it
+            self._original = getattr(init, "original_execution_run_id", "") or self._original
         if activation.is_replaying:
             self._replayed(activation, completion)
             return

@@ -206,6 +206,16 @@ def _evicting() -> bool:
     return bool(getattr(workflow._Runtime.current(), "_deleting", False))
 
 
+def _is_cancelled() -> bool:
+    """Whether somebody has asked to cancel the workflow."""
+    asked = getattr(workflow, "cancellation_reason", None)  # not in the oldest versions
+    return (
+        asked() is not None
+        if asked is not None
+        else bool(getattr(workflow._Runtime.current(), "_cancel_requested", False))
+    )
+
+
 def _in_replayer(info: workflow.Info) -> bool:
     """Whether it is the SDK's Replayer that runs the workflow: at the end of a cut history its code goes on as if it
     were new."""
@@ -357,7 +367,7 @@ def _raised(error: BaseException) -> WorkflowCommand | None:
     command = WorkflowCommand()
     if isinstance(error, workflow.ContinueAsNewError):
         return None  # told where it was asked for
-    if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
+    if is_cancelled_exception(error) and _is_cancelled():
         command.cancel_workflow_execution.SetInParent()
     elif workflow.is_failure_exception(error):
         command.fail_workflow_execution.failure.CopyFrom(_failure(error))
