@@ -19,18 +19,16 @@ from typing import Any
 import measuring
 
 import lockstep
-from lockstep.adapter import registry
 from lockstep.log.store import open_store
+from lockstep_temporal import history
 
 FORTY = 40
 AGAIN = 3  # times that each is done: the first one also loads what it needs
 
 
 def imported(store: Path, text: str) -> str:
-    adapter = registry.get("temporal")
-    assert adapter.imports is not None
     with open_store(str(store), create=True) as opened:
-        return adapter.imports(opened, text.encode(), "")
+        return history.imports(opened, text.encode())
 
 
 def took(function: Callable[[], Any]) -> tuple[float, Any]:
@@ -39,7 +37,7 @@ def took(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - began, found
 
 
-def history(count: int, room: Path) -> dict[str, float]:
+def histories(count: int, room: Path) -> dict[str, float]:
     text = measuring.history(count)
     imports, replays = [], []
     store = room / "0.db"
@@ -77,7 +75,7 @@ def bisect(culprit: int, room: Path) -> dict[str, float]:
 
 def main() -> None:
     what, number, figures = sys.argv[1:]
-    measure = {"history": history, "bisect": bisect}[what]
+    measure = {"history": histories, "bisect": bisect}[what]
     with tempfile.TemporaryDirectory() as folder:
         found = measure(int(number), Path(folder))
     Path(figures).write_text(json.dumps(found))

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from lockstep.errors import Code, StoreError
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.store import Store
 from lockstep.session.native.journal import Journal
-from lockstep_temporal import layout
+from lockstep_temporal import commands, layout
 from lockstep_temporal.decoding import encodings
 from lockstep_temporal.parts import Part, parts_of
 from lockstep_temporal.protos import to_value
@@ -26,6 +28,7 @@ from lockstep_temporal.recorded import Recorded
 from lockstep_temporal.recording import Part as Written
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.tasks import attributes, kind_of
+from lockstep_temporal.wording import Asked, Clear
 
 # How an execution ends without a word of its own.
 _ENDED = {
@@ -101,11 +104,22 @@ class _Execution:
         self.before = said.continued_execution_run_id
 
 
+class _Said(Clear):
+    """As a history says it: what local activities were given is in none."""
+
+    def asked(self, command: commands.Command) -> Asked:
+        found = super().asked(command)
+        if command.kind != commands.LOCAL_ACTIVITY:
+            return found
+        request: Value = {"arguments": None}
+        return msgspec.structs.replace(found, request=request, matched=request)
+
+
 class _Recorder(Recorder):
     """Writes parts of a history, of which the events are kept."""
 
     def __init__(self, journal: Dated) -> None:
-        super().__init__(journal)
+        super().__init__(journal, _Said())
         self._kept: list[Any] = []
 
     def part(self, part: Part) -> None:

@@ -121,8 +121,13 @@ def _request(ledger: Ledger, draft: _Draft, known: _Known) -> None:
     left_out = False
     # A framework gives what it keeps (messages, say) ids of its own.
     where = Where((one.lane, other.lane), made=one.kind == STEP and ledger.a.is_native)
+    requests = tuple(contents.request(*each, exact=ledger.exact) for each in ((one, asked_a), (other, asked_b)))
+    if (one.kind, one.name) == (other.kind, other.name) and _unknown(requests[0]) != _unknown(requests[1]):
+        texts = (shown(each.get(_ARGUMENTS) if isinstance(each, dict) else each) for each in requests)
+        ledger.leave_out(_addresses(ledger, draft), "not recorded", _ARGUMENTS, *texts)
+        return
     for a, b, path in _fields(
-        contents.request(one, asked_a, exact=ledger.exact), contents.request(other, asked_b, exact=ledger.exact),
+        *requests,
         model=exchanges and one.kind == other.kind == "model",
     ):  # fmt: skip
         more, left = ledger.compare(_addresses(ledger, draft), a, b, where, path)
@@ -134,6 +139,14 @@ def _request(ledger: Ledger, draft: _Draft, known: _Known) -> None:
     draft.follows = known.origin(found) if found else ""
     known.add(found, _addresses(ledger, draft)[0])
     draft.found += found
+
+
+_ARGUMENTS = "arguments"
+
+
+def _unknown(asked: Value) -> bool:
+    """Whether the record does not know with what it was called."""
+    return isinstance(asked, dict) and _ARGUMENTS in asked and asked[_ARGUMENTS] is None
 
 
 def _written(a: Value, b: Value) -> list[Found]:

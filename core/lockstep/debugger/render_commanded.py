@@ -67,7 +67,8 @@ def _said(call: Call) -> str:
     if call.kind in GIVEN:
         return f"{safe(call.name)}({safe(listed(call.outcome))})"
     has = isinstance(call.request, dict) and "arguments" in call.request
-    arguments = safe(cut(render_log.arguments(call.request), _ANSWER)) if has else ""
+    known = has and call.request["arguments"] is not None
+    arguments = safe(cut(render_log.arguments(call.request), _ANSWER)) if known else "?"
     asked = f"{safe(call.name)}({arguments})" if has else safe(call.name)
     return asked if call.outcome is None else f"{asked}   → {safe(inert.line(call.outcome, _ANSWER))}"
 

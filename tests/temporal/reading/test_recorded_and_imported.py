@@ -11,10 +11,10 @@ import pytest
 from live_server import Server, run, unique
 
 import lockstep
-from lockstep.adapter import registry
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
 from lockstep_temporal import LockstepPlugin
+from lockstep_temporal.history import imports
 
 ORDER = sink.Order(7, ["lamp", "rug"], rounds=1)
 WORKFLOWS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
@@ -35,11 +35,9 @@ def test_a_recording_and_the_history_of_the_same_execution_say_the_same(
         temporal_server, workflow.run, *given, id=unique(name), workflows=sink.WORKFLOWS, activities=sink.ACTIVITIES,
         plugins=[LockstepPlugin(store=store)], **options,
     )  # fmt: skip
-    adapter = registry.get("temporal")
-    assert adapter.imports is not None
     with open_store(store) as opened:
         for history in ran.histories:
-            imported = adapter.imports(opened, history.encode(), f"temporal/{ran.workflow_id}-imported")
+            imported = imports(opened, history.encode(), f"temporal/{ran.workflow_id}-imported")
         recorded = Timeline(opened.run(f"temporal/{ran.workflow_id}"))
         other = Timeline(opened.run(imported))
         assert [(step.kind, step.name, len(step.effects)) for step in recorded.steps] == [
