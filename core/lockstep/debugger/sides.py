@@ -216,11 +216,21 @@ class Side:
         return self.is_native and checkpoints.are_commanded(self.reader)
 
     def turns(self) -> list[Value]:
-        """Of a workflow, what each of its executions was given."""
+        """Of a workflow, what each of its executions was given. A branch goes on with one that its parent has begun."""
+        if not self.is_workflow:
+            return []
         stream = self.streams[0]
-        bodies = [(turn.name, self.reader.field(stream.info.id, turn.seq, "request")) for turn in stream.timeline.turns]
-        asked = [(name, body) for name, body in bodies if self.is_workflow and isinstance(body, dict)]
-        return [{"name": name, "arguments": body.get("arguments"), "cause": body.get("cause")} for name, body in asked]
+        given: list[Value] = []
+        left: Value = None
+        for turn in stream.timeline.turns:
+            body = self.reader.field(stream.info.id, turn.seq, "request")
+            if not isinstance(body, dict):
+                continue
+            arguments = body.get("arguments")
+            if left is None or arguments != left:
+                given.append({"name": turn.name, "arguments": arguments, "cause": body.get("cause")})
+            left = arguments if turn.left else None
+        return given
 
     @property
     def numbered(self) -> int:
