@@ -222,7 +222,7 @@ class _Going:
     def _go(self) -> None:
         session, stage = self.session, self.stage
         first = self._first()
-        self.recorder.begin(first, *(() if not session.served else (layout.FORK,)))
+        self.recorder.begin(first, layout.FORK if session.served else "", task_queue=session.task_queue)
         if not session.served:
             stage.begin(first, session.namespace, session.task_queue)
         else:
@@ -316,7 +316,7 @@ class _Going:
         self._result(actor, ended)
         if following is not None and self._follows():
             self.number += 1
-            self.recorder.begin(following)
+            self.recorder.begin(following, task_queue=self.session.task_queue)
 
     def _follows(self) -> bool:
         last = self.session.options.turn

@@ -165,11 +165,12 @@ def _write(journal: Dated, execution: _Execution, began: int) -> None:
         steps = Recorded(journal.reader()).record.steps
         recorder.step = steps[-1][1].pos if steps else 0
     journal.at = max(execution.events[0].event_time.ToNanoseconds() - base, 0)
+    queue = attributes(execution.events[0]).task_queue.name
     if made.parts:
         cause = layout.RESET if execution.reset_of else ""
-        recorder.begin(made.parts[0].activation, cause, execution.reset_of)
+        recorder.begin(made.parts[0].activation, cause, execution.reset_of, task_queue=queue)
     else:
-        recorder.begin(_start(execution))
+        recorder.begin(_start(execution), task_queue=queue)
     for part in made.parts:
         journal.at = max(part.activation.timestamp.ToNanoseconds() - base, journal.at)
         recorder.part(part)

@@ -126,3 +126,17 @@ def test_an_encoded_history_needs_its_codec(store: Path) -> None:
         lockstep.replay(run, kitchen_sink.Steps, store=store)
     with pytest.raises(TargetError, match=r"LS402 the data converter's codec cannot decode"):
         lockstep.replay(run, kitchen_sink.Steps, store=store, data_converter=converter(key=12))
+
+
+def test_a_branch_that_left_an_imported_execution_replays_from_its_start(store: Path) -> None:
+    run = imported(store, committed("steps"))
+    setup = Setup(workflows=[kitchen_sink.Steps], activities=[kitchen_sink.add])
+    forked = lockstep.fork(f"{run}:3", setup, edits={"3.1": 100}, live=["*"], store=store)
+    assert forked.result == [1, 3, 100, 104, 109]
+    done = lockstep.replay(forked.address, kitchen_sink.Steps, store=store)
+    assert (done.identical, done.result, done.report.steps) == (True, forked.result, 6)
+    for target, step in ((stepped.OtherArguments, 2), (stepped.OtherTimeouts, 4), (stepped.OtherResult, 5)):
+        found = lockstep.replay(forked.address, target, store=store).report.difference
+        assert found is not None
+        assert found.step == step
+        assert found.source.endswith(f" in {target.__name__}.run")
