@@ -15,7 +15,10 @@ _WORKERS = "temporalio.worker"
 _DEFINITION = "__temporal_workflow_definition"  # where the SDK keeps it on a workflow's class
 
 
-_OWN = {"data_converter": "a temporalio DataConverter, in place of the setup's: it has the codec that payloads need"}
+_OWN = {
+    "data_converter": "a temporalio DataConverter, in place of the setup's: it has the codec that payloads need",
+    "server": '"local": forks run on a development server; or the address of one on loopback',
+}
 
 
 def _state(given: Any) -> Value:

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
@@ -29,7 +29,7 @@ from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
-from lockstep_temporal import commands, edited, layout, wording
+from lockstep_temporal import commands, edited, layout, server, wording
 from lockstep_temporal.branching import Asked, Branch
 from lockstep_temporal.coded import decoding
 from lockstep_temporal.deciding import Decider, command_of
@@ -48,6 +48,9 @@ from lockstep_temporal.stage import Actor, Hooks, Inbound, Stage, Unable
 from lockstep_temporal.trying import Elsewhere, Endless
 from lockstep_temporal.watching import Stuck, Watch
 from lockstep_temporal.world import Ask, Ended, World
+
+if TYPE_CHECKING:
+    from lockstep_temporal.hosting import Hosted
 
 SERVER = "server"  # the keyword argument that has a fork run on a server
 
@@ -82,6 +85,7 @@ class Session:
                 " clock: it can be read, not forked. Record with LockstepPlugin, or fetch its history: lockstep"
                 f" temporal pull --workflow-id {self.recorded.native.get('workflow_id')}",
             )
+        self.server = server.checked(options.own[SERVER]) if options.own.get(SERVER) is not None else None
         self.setup: Setup = setup_of(target, {key: value for key, value in options.own.items() if key != SERVER})
         self.until = _until(place, options)
         self.edits = edited.read(place, options.edits, self.until)
@@ -192,7 +196,13 @@ class _Going:
             prepared.workflows, self.drifts,
         )  # fmt: skip
         hooks = Hooks(decide=decide, task=self._task, turn=self._turn, follows=self._follows, timer=self._timer)
-        self.stage = Stage(prepared, live, hooks, self._inbound(), watch=watch)
+        self.stage: Stage | Hosted
+        if session.server is None:
+            self.stage = Stage(prepared, live, hooks, self._inbound(), watch=watch)
+        else:
+            from lockstep_temporal.hosting import Hosted
+
+            self.stage = Hosted(prepared, live, hooks, self._inbound(), watch=watch, server=session.server)
         self.number = session.turn.number
         self.ended = ""
 

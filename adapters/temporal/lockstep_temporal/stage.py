@@ -31,7 +31,7 @@ from lockstep_temporal.world import NOT_FOUND, Ask, Ended, Stop, World, child_co
 
 _EXISTS = 1  # START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
 _REJECT_DUPLICATE, _FAILED_ONLY = 3, 2  # WorkflowIdReusePolicy
-_ABANDON, _REQUEST_CANCEL = 2, 3  # ParentClosePolicy
+ABANDON, REQUEST_CANCEL = 2, 3  # ParentClosePolicy
 _ENDLESS = 20  # runs of a workflow that nothing else would ever stop
 
 
@@ -321,7 +321,7 @@ class Stage:
         child = next((each for each in self.actors if each.ask is ask), None)
         for sent in actor.world.signals if started and child is not None else ():
             if sent.child_workflow_id == command.workflow_id and child is not None:
-                child.world.deliver(_signal(sent), self.now)  # it was sent before the cut
+                child.world.deliver(signal_of(sent), self.now)  # it was sent before the cut
 
     def _drive(
         self, first: WorkflowActivation, task_queue: str, *, parent: Actor | None, ask: Ask | None, lane: str,
@@ -350,7 +350,7 @@ class Stage:
             return
         job = WorkflowActivationJob()
         if ask.sort == "signal":
-            job = _signal(ask.command)
+            job = signal_of(ask.command)
         else:
             reason = ask.command.reason
             job.cancel_workflow.reason = (
@@ -398,11 +398,11 @@ class Stage:
         for child in [each for each in self.actors if each.parent is actor] if gone else ():
             assert child.ask is not None
             policy = child.ask.command.parent_close_policy
-            if policy == _REQUEST_CANCEL and actor is not self.main:
+            if policy == REQUEST_CANCEL and actor is not self.main:
                 job = WorkflowActivationJob()
                 job.cancel_workflow.reason = "parent closed"
                 child.world.deliver(job, self.now)
-            if policy not in (_ABANDON, _REQUEST_CANCEL):
+            if policy not in (ABANDON, REQUEST_CANCEL):
                 self._terminate(child)
             elif actor is self.main:
                 self.notes.append(f"child workflow {child.world.init.workflow_type} goes on after its parent's end")
@@ -484,7 +484,7 @@ def deadline(world: World) -> int:
     return min(found, default=0)
 
 
-def _signal(command: Any) -> WorkflowActivationJob:
+def signal_of(command: Any) -> WorkflowActivationJob:
     """A signal that a workflow sends, as it gets to another."""
     job = WorkflowActivationJob()
     job.signal_workflow.signal_name = command.signal_name

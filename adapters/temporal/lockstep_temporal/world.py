@@ -49,7 +49,7 @@ _SUGGESTS = 4096  # events of a history, at which the server suggests to continu
 type Sort = Literal["activity", "timer", "child", "signal", "cancel"]
 type Key = tuple[Sort, int]
 
-_SORTS: dict[str, Sort] = {
+SORTS: dict[str, Sort] = {
     "start_timer": "timer",
     "schedule_activity": "activity",
     "schedule_local_activity": "activity",
@@ -57,7 +57,7 @@ _SORTS: dict[str, Sort] = {
     "signal_external_workflow_execution": "signal",
     "request_cancel_external_workflow_execution": "cancel",
 }
-_ANSWERS: dict[str, Sort] = {
+ANSWERS: dict[str, Sort] = {
     "fire_timer": "timer",
     "resolve_activity": "activity",
     "resolve_child_workflow_execution": "child",
@@ -188,8 +188,8 @@ class World:
             kind = job.WhichOneof("variant")
             if kind == "resolve_child_workflow_execution_start":
                 self._start_told(job.resolve_child_workflow_execution_start)
-            elif kind in _ANSWERS:
-                self._forget((_ANSWERS[kind], getattr(job, kind).seq))
+            elif kind in ANSWERS:
+                self._forget((ANSWERS[kind], getattr(job, kind).seq))
 
     def take(self, completion: WorkflowActivationCompletion) -> tuple[Ask | Stop, ...]:
         """What the workflow did with the last activation: asks that have reached somebody, and cancellations."""
@@ -206,14 +206,14 @@ class World:
             given = getattr(command, kind)
             if kind in _NEVER:
                 self.refused = _NEVER[kind]
-            elif kind in _SORTS:
+            elif kind in SORTS:
                 if kind == "signal_external_workflow_execution":
                     self.signals.append(given)
-                self._begin(Ask(_SORTS[kind], given.seq, command, self.now))
+                self._begin(Ask(SORTS[kind], given.seq, command, self.now))
             elif kind in _TERMINAL:
                 self.ended = Ended(kind, given)
             self._events += counting.of_command(kind, given, self._patched)
-            if kind not in _SORTS and kind not in _TERMINAL:
+            if kind not in SORTS and kind not in _TERMINAL:
                 self._change(kind, given, stops)
         sent += [pending.ask for pending in self._pending.values() if not pending.sent and pending.ask.is_local]
         for ask in sent:
@@ -529,7 +529,7 @@ def _initializing(first: WorkflowActivation) -> InitializeWorkflow:
 def _answered(job: WorkflowActivationJob) -> Key | None:
     """What a job answers."""
     kind = job.WhichOneof("variant") or ""
-    sort = "child" if kind == "resolve_child_workflow_execution_start" else _ANSWERS.get(kind)
+    sort = "child" if kind == "resolve_child_workflow_execution_start" else ANSWERS.get(kind)
     return (sort, getattr(job, kind).seq) if sort is not None else None
 
 
