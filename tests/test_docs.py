@@ -1,5 +1,6 @@
 """The documentation is true where that can be tested: its code runs, its commands exist, its links lead somewhere."""
 
+import functools
 import json
 import os
 import re
@@ -8,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 import typer
 
 from lockstep.adapter import registry
-from lockstep.cli import explaining
+from lockstep.cli import explaining, mounting
 from lockstep.cli.app import app
 from lockstep.conformance import Report
 from lockstep.debugger import listing
@@ -173,17 +175,30 @@ def test_pages_show_commands() -> None:
     assert len(list(commands())) > 20
 
 
+@functools.cache
+def _known() -> dict[str, Any]:
+    whole = typer.Typer()
+    whole.registered_commands = [*app.registered_commands]
+    mounting.mount(whole, [])
+    found: dict[str, Any] = typer.main.get_command(whole).commands  # type: ignore[attr-defined]
+    return found
+
+
 @pytest.mark.parametrize(("page", "line"), list(commands()))
 def test_commands_in_the_pages_exist(page: str, line: str) -> None:
-    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    known = _known()
     # Usage lines name several commands with `|`, and explain after three spaces.
     for usage in re.split(r" {3,}", line, maxsplit=1)[0].removeprefix("lockstep ").split(" | "):
         words = usage.split()
         if words[0].startswith("-"):
             continue
         assert words[0] in known, f"{page}: {line}"
-        options = {name for parameter in known[words[0]].params for name in parameter.opts}
-        for word in words[1:]:
+        command: Any = known[words.pop(0)]
+        if hasattr(command, "commands"):  # those of an adapter
+            assert words[0] in command.commands, f"{page}: {line}"
+            command = command.commands[words.pop(0)]
+        options = {name for parameter in command.params for name in parameter.opts}
+        for word in words:
             option = word.strip("[]").partition("=")[0]
             if option == "--":
                 break

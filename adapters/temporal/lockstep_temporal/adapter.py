@@ -8,10 +8,12 @@ from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
 from lockstep.adapter.native import Native
+from lockstep.adapter.registry import require
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 
 _WORKERS = "temporalio.worker"
+_HEAD = 4096  # bytes of a file that are looked at
 _DEFINITION = "__temporal_workflow_definition"  # where the SDK keeps it on a workflow's class
 
 
@@ -68,6 +70,25 @@ def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
     return afork(store, place, target, options)
 
 
+def _reads(content: bytes) -> bool:
+    """Whether it looks like a history in JSON."""
+    head = content[:_HEAD].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return head[:1] in (b"{", b"[") and (b'"eventId"' in head or b'"events"' in head)
+
+
+def _order(content: bytes) -> str:
+    """When its first event was: executions of a chain are taken one after the other."""
+    head = content[:_HEAD].decode("utf-8", "replace")
+    return head.partition('"eventTime"')[2].partition('"')[2].partition('"')[0]
+
+
+def _imports(store: Any, content: bytes, name: str) -> str:
+    require(adapter)
+    from lockstep_temporal.history import imports
+
+    return imports(store, content, name)
+
+
 def _attach(module: ModuleType) -> None:
     """In a program under `lockstep record`: once it has loaded what runs workflows."""
     if module.__name__ == _WORKERS:
@@ -100,4 +121,8 @@ adapter = Adapter(
     subject="lockstep_temporal.subject:subject",
     native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, own=_OWN),
     abrupt=_abrupt,
+    reads=_reads,
+    imports=_imports,
+    order=_order,
+    commands="lockstep_temporal.command:app",
 )  # fmt: skip

@@ -4,7 +4,7 @@
     name = take(store, events, workflow_id="order-7", namespace="prod")       events that were pulled
 
 Steps and effects are those of a recording of the same execution: both are written by the same `Recorder`. Each step
-keeps its events, all of which are the history again. Executions that continued as new (or by cron, or a retry) are turns
+keeps its events, all of which are the history again. Executions that continued as new, or by cron or a retry, are turns
 of one run, one file each, in their order.
 """
 
@@ -20,15 +20,15 @@ from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.store import Store
 from lockstep.session.native.journal import Journal
 from lockstep_temporal import commands, layout
-from lockstep_temporal.decoding import encodings
+from lockstep_temporal.decoding import decoded, encodings
 from lockstep_temporal.parts import Part, parts_of
 from lockstep_temporal.protos import to_value
 from lockstep_temporal.reading import events_of
 from lockstep_temporal.recorded import Recorded
-from lockstep_temporal.recording import Part as Written
+from lockstep_temporal.recording import Part as Recorded_
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.tasks import attributes, kind_of
-from lockstep_temporal.wording import Asked, Clear
+from lockstep_temporal.wording import Asked, Clear, Coded, Wording, Written, codec_of, run_key
 
 # How an execution ends without a word of its own.
 _ENDED = {
@@ -46,11 +46,16 @@ def imports(store: Store, data: bytes, run: str = "") -> str:
     return take(store, events_of(data), run=run)
 
 
-def take(store: Store, events: Sequence[Any], *, run: str = "", workflow_id: str = "", namespace: str = "") -> str:
+def take(
+    store: Store, events: Sequence[Any], *, run: str = "", workflow_id: str = "", namespace: str = "",
+    converter: Any = None,
+) -> str:  # fmt: skip
     """The same of events that are at hand, which are those of one whole history.
 
     workflow_id  where the history does not say it, as those of old servers
     namespace    no history says it; "default" if not given
+    converter    a DataConverter: with its codec, names and match keys are of what payloads hold. What is written of
+                 them stays encoded
     """
     said = attributes(events[0])
     known = said.workflow_id or workflow_id or run.removeprefix("temporal/")
@@ -68,7 +73,7 @@ def take(store: Store, events: Sequence[Any], *, run: str = "", workflow_id: str
     )  # fmt: skip
     journal = Dated.open(store, name, meta)
     try:
-        _write(journal, execution, before)
+        _write(journal, execution, before, converter)
     finally:
         journal.close()
     if journal.faults:
@@ -104,11 +109,26 @@ class _Execution:
         self.before = said.continued_execution_run_id
 
 
-class _Said(Clear):
+class _Said:
     """As a history says it: what local activities were given is in none."""
 
+    def __init__(self, wording: Wording) -> None:
+        self.coded = wording.coded
+        self._wording = wording
+
+    def task(self) -> Written:
+        return _SaidTask(self._wording.task())
+
+
+class _SaidTask:
+    def __init__(self, written: Written) -> None:
+        self._written = written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._written, name)
+
     def asked(self, command: commands.Command) -> Asked:
-        found = super().asked(command)
+        found = self._written.asked(command)
         if command.kind != commands.LOCAL_ACTIVITY:
             return found
         request: Value = {"arguments": None}
@@ -118,21 +138,24 @@ class _Said(Clear):
 class _Recorder(Recorder):
     """Writes parts of a history, of which the events are kept."""
 
-    def __init__(self, journal: Dated) -> None:
-        super().__init__(journal, _Said())
+    def __init__(self, journal: Dated, wording: Wording, events: Sequence[Any]) -> None:
+        """`events`: as the server has them."""
+        super().__init__(journal, _Said(wording))
+        self._as_stored = {event.event_id: event for event in events}
         self._kept: list[Any] = []
 
     def part(self, part: Part) -> None:
-        self._kept += part.events
+        self._kept += [self._as_stored[event.event_id] for event in part.events]
         self.task(part.activation, part.completion)
 
-    def _exact(self, parts: Sequence[Written]) -> dict[str, Value]:
+    def _exact(self, parts: Sequence[Recorded_]) -> dict[str, Value]:
         kept, self._kept = self._kept, []
         return {"events": [to_value(event) for event in kept]}
 
     def rest(self, events: Sequence[Any]) -> None:
         """The events after the last step."""
-        body: Value = {"events": [to_value(event) for event in (*self._kept, *events)]}
+        told = [self._as_stored[event.event_id] for event in events]
+        body: Value = {"events": [to_value(event) for event in (*self._kept, *told)]}
         journal = self.journal
         hidden = journal.hide(body)
         journal.append(
@@ -156,11 +179,15 @@ class _Recorder(Recorder):
         self._ended(Status.ERROR)
 
 
-def _write(journal: Dated, execution: _Execution, began: int) -> None:
+def _write(journal: Dated, execution: _Execution, began: int, converter: Any) -> None:
     """`began`: nanoseconds since the epoch at which the run's first execution was started, 0 for this one."""
-    made = parts_of(execution.events, execution.run_id)
+    named = {"namespace": execution.namespace, "workflow_id": execution.workflow_id}
+    codec = codec_of(converter, **named)
+    wording = Clear() if codec is None else Coded(codec, run_key(journal.secrets.vault))
+    clear = execution.events if codec is None else decoded(execution.events, converter, **named)
+    made = parts_of(clear, execution.run_id)
     base = began or execution.events[0].event_time.ToNanoseconds()
-    recorder = _Recorder(journal)
+    recorder = _Recorder(journal, wording, execution.events)
     if began:
         steps = Recorded(journal.reader()).record.steps
         recorder.step = steps[-1][1].pos if steps else 0

@@ -17,8 +17,8 @@ from temporalio.bridge.proto.workflow_activation import WorkflowActivationJob
 from lockstep_temporal.rebuilt import Origins
 from lockstep_temporal.tasks import attributes, kind_of, local, patched
 
-_CANCEL_REQUESTED = 7  # enum RetryState: what core says of activities that are not waited for
-_NON_RETRYABLE = 2
+_CANCEL_REQUESTED: Any = 7  # enum RetryState: what core says of activities that are not waited for
+_NON_RETRYABLE: Any = 2
 _CHILD_EXISTS, _CHILD_NO_NAMESPACE = 1, 2  # enum StartChildWorkflowExecutionFailedCause
 # The place of a job in its activation.
 _PATCH, _SEED, _INBOUND, _OTHER = 1, 2, 3, 4

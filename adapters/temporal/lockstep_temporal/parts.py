@@ -1,4 +1,4 @@
-"""A history without any code: the activations that a worker was given and what it answered, as far as events tell. Pure.
+"""A history without any code: what a worker was given and what it answered, as far as events tell. Pure.
 
     for part in parts_of(events, run_id): part.activation, part.completion, part.events
 
@@ -21,7 +21,7 @@ from lockstep_temporal import jobs
 from lockstep_temporal.rebuilt import Origins, Rebuilt, commands_in
 from lockstep_temporal.tasks import Cut, WorkflowTask, attributes, kind_of, local, tasks_of
 
-_WAIT = 1  # enum ActivityCancellationType
+_WAIT: Any = 1  # enum ActivityCancellationType
 _ENDS = frozenset({
     "ACTIVITY_TASK_COMPLETED", "ACTIVITY_TASK_FAILED", "ACTIVITY_TASK_TIMED_OUT", "ACTIVITY_TASK_CANCELED",
 })  # fmt: skip

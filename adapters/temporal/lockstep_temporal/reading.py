@@ -15,16 +15,9 @@ from google.protobuf.json_format import ParseError
 from lockstep.errors import Code, StoreError
 from lockstep_temporal.tasks import attributes, kind_of
 
-_HEAD = 4096
 _PAYLOAD = frozenset({"metadata", "data", "externalPayloads", "external_payloads"})
 _STARTED = "WORKFLOW_EXECUTION_STARTED"
 _SCHEDULER = "temporal-sys-scheduler"  # the server's own workflows, which schedules are
-
-
-def is_history(data: bytes) -> bool:
-    """Whether a file's content looks like a history in JSON. Reads its beginning only."""
-    head = data[:_HEAD].lstrip()
-    return head[:1] in (b"{", b"[") and (b'"eventId"' in head or b'"events"' in head)
 
 
 def events_of(data: bytes) -> list[Any]:
@@ -119,7 +112,7 @@ def _referring(events: Sequence[Any]) -> None:
     for event in events:
         said = attributes(event)
         for field, wanted in _REFERS.get(kind_of(event), ()):
-            number = getattr(said, field, 0)
+            number: int = getattr(said, field)
             if not 0 < number < event.event_id or kinds[number] != wanted:
                 raise _bad(
                     f"event {event.event_id} ({kind_of(event)}) is about event {number}, which is no earlier {wanted}"
@@ -151,7 +144,7 @@ def _supported(events: Sequence[Any]) -> None:
         if kind.startswith("NEXUS_OPERATION"):
             raise unsupported(f"it calls a Nexus operation (event {event.event_id}), and these are not supported yet")
         said = attributes(event)
-        if kind == "WORKFLOW_TASK_COMPLETED" and getattr(said, "versioning_behavior", 0):
+        if kind == "WORKFLOW_TASK_COMPLETED" and getattr(said, "versioning_behavior", False):
             raise unsupported(
                 f"its worker was versioned (event {event.event_id}: worker versioning, deployment "
                 f"{said.worker_deployment_name or said.deployment_version.deployment_name or '?'}), and which version "

@@ -13,6 +13,7 @@ from lockstep.log.model import Value
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from lockstep.log.store import Store
     from lockstep.log.timeline import Place
 
 
@@ -89,6 +90,11 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     subject       `module:attribute` of the `lockstep.conformance.Subject` that the conformance tests run
     native        what it does with threads that the framework keeps itself, recorded without a session. None: there
                   are none
+    reads         whether a file is one of the framework's, of which a run can be made, by the file's content; `imports`
+                  does it: `imports(store, content, name)`, with "" for the name that the framework's own gives, returns
+                  the run's name. Raises StoreError with the reason. It imports the framework; `reads` does not
+    order         of several such files, by the beginning of the content: they are taken in the order of these texts
+    commands      `module:attribute` of a typer application with commands of its own: `lockstep NAME …`
     abrupt        asked by the command line when it is done: whether threads of the framework run here that would abort
                   an interpreter which is torn down, so that the process has to end without that
     """
@@ -107,3 +113,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     instrument: Callable[[ModuleType], None] | None = None
     native: Native | None = None
     abrupt: Callable[[], bool] | None = None
+    reads: Callable[[bytes], bool] | None = None
+    imports: Callable[[Store, bytes, str], str] | None = None
+    order: Callable[[bytes], str] | None = None
+    commands: str = ""

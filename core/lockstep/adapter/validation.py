@@ -64,6 +64,16 @@ def _wrong(adapter: Adapter, name: str) -> Iterator[str]:
         yield from _function("instrument", adapter.instrument, 1)
     if adapter.abrupt is not None:
         yield from _function("abrupt", adapter.abrupt, 0)
+    if (adapter.reads is None) != (adapter.imports is None):
+        yield "reads and imports go together: one of them is missing"
+    if adapter.reads is not None:
+        yield from _function("reads", adapter.reads, 1)
+    if adapter.imports is not None:
+        yield from _function("imports", adapter.imports, 3)
+    if adapter.order is not None:
+        yield from _function("order", adapter.order, 1)
+    if adapter.commands and not _REFERENCE.fullmatch(adapter.commands):
+        yield f"commands is {adapter.commands!r}, not module:attribute"
     for bound in (adapter.tested.oldest, adapter.tested.newest):
         if not versions.is_version(bound):
             yield f"tested has {bound!r}, which is no version"

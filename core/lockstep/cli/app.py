@@ -42,6 +42,9 @@ Command = Annotated[
 
 def run() -> None:
     """Runs the command line of this process."""
+    from lockstep.cli import mounting
+
+    mounting.mount(app, sys.argv[1:])
     app()
 
 
@@ -378,18 +381,23 @@ def export(
     )
 
 
-@app.command("import", epilog="Example: lockstep import refund.tape")
+@app.command("import", epilog="Example: lockstep import refund.tape      lockstep import histories/*.json")
 def import_(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A tape, compressed or not.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="A tape, or a framework's own: a Temporal history in JSON.")
+    ],
+    run: Annotated[
+        str, typer.Option("--run", metavar="NAME", help="The run's name, of a framework's file; else it says one.")
+    ] = "",
     store: Store = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Take the run of a tape into the store, if it is whole and unchanged."""
+    """Take the run of a tape into the store, if it is whole and unchanged; or make one of a framework's file."""
     from lockstep.cli import storing
 
-    storing.import_(file, store=store, as_json=as_json, debug=debug or context.obj)
+    storing.import_(files, run=run, store=store, as_json=as_json, debug=debug or context.obj)
 
 
 @app.command(epilog="Example: lockstep scrub refund --check      lockstep scrub refund")

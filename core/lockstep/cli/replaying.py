@@ -13,7 +13,7 @@ from lockstep.debugger import render
 from lockstep.debugger import replay as replays
 from lockstep.debugger import verify as checks
 from lockstep.debugger.lines import Line
-from lockstep.errors import Code, TargetError
+from lockstep.errors import Code, StoreError, TargetError
 from lockstep.log.store import locate, open_store
 from lockstep.log.timeline import resolve
 
@@ -35,6 +35,12 @@ def replay(
 ) -> None:
     """Replays once and says whether it was the same run."""
     with failures.reported(as_json=as_json, debug=debug):
+        named = files_meant(run, command, store)
+        if named:
+            from lockstep.cli import checking
+
+            own = {"depth": depth, "turn": turn, "until": until, "speed": speed}
+            checking.check(named, target, as_json=as_json, **own)
         path = str(locate(store))
         if target:
             from lockstep.cli import targets
@@ -52,6 +58,22 @@ def replay(
             for line in render.replaying(done, command):
                 terminal.say(line)
         raise SystemExit(failures.OK if done.identical else failures.NO)
+
+
+def files_meant(run: str, more: Sequence[str], store: str | None) -> list[str]:
+    """The files of a framework's own that are to be replayed; [] where a run is meant: that of a store, if there is one
+    of the name."""
+    if not os.path.exists(run):
+        return []
+    from lockstep.debugger import files
+
+    try:
+        with open_store(locate(store)) as opened:
+            if opened.has_run(run):
+                return []
+    except StoreError:
+        pass  # there need be no store for files
+    return files.found([run, *more])
 
 
 def needs_target(path: str, address: str) -> None:

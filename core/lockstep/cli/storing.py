@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 
 from lockstep.cli import failures, terminal
-from lockstep.debugger import removal, words
+from lockstep.debugger import files, removal, words
 from lockstep.debugger.lines import safe
+from lockstep.errors import Code, StoreError
 from lockstep.log import exchange
 from lockstep.log.sqlite import clean
 from lockstep.log.store import locate, open_store
@@ -31,15 +33,33 @@ def export(run: str, *, store: str | None, output: str, format_: str, force: boo
         terminal.say([("● exported ", "good"), (safe(run), "strong"), f"  {done.format}  {what}  {safe(output)}"])
 
 
-def import_(file: str, *, store: str | None, as_json: bool, debug: bool) -> None:
-    """Takes the runs of a tape into the store."""
+def import_(
+    given: Sequence[str], *, store: str | None, as_json: bool, debug: bool, run: str = ""
+) -> None:  # fmt: skip
+    """Takes the runs of tapes into the store, and makes runs of the files of frameworks."""
     with failures.reported(as_json=as_json, debug=debug):
-        done = exchange.import_tape(locate(store, create=True), file)
+        named = files.found(given)
+        foreign = [file for file in named if files.reader_of(file) is not None]
+        tapes = [file for file in named if file not in foreign]
+        if run and (tapes or not foreign):
+            raise StoreError(Code.NOT_A_STORE, f"a tape says its run's name itself: --run is for no {tapes[0]}")
+        path = str(locate(store, create=True))
+        done = [one for file in tapes for one in exchange.import_tape(path, file)]
+        with open_store(path, create=True) as opened:
+            made = files.take(opened, foreign, run)
         if as_json:
-            terminal.emit(done)
+            terminal.emit([*done, *made])
             return
         for one in done:
             _imported(one)
+        for taken in made:
+            _made(taken)
+
+
+def _made(one: files.Taken) -> None:
+    terminal.say([("● imported ", "good"), (safe(one.run), "strong"), f"  {words.number(one.events, 'event')}  ",
+                  f"{safe(one.file)}"])  # fmt: skip
+    terminal.say(f"  next: lockstep log {safe(shlex.quote(one.run))}")
 
 
 def _more(branches: tuple[str, ...]) -> str:

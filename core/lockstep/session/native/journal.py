@@ -21,7 +21,7 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
@@ -102,7 +102,7 @@ class Journal:
         *,
         branch: str = ROOT,
         secrets: Kept | None = None,
-    ) -> Journal:
+    ) -> Self:
         """Opens a branch of a native run for writing, and makes the run (exactly of that name) where there is none.
 
         store    an open one, which many journals can share: what one of them writes is then no news to the others. Or
