@@ -103,6 +103,14 @@ class Batch:
 
         return self.add(Kind.STEP, what, name, of=parent, finish=finish)
 
+    def tell(self) -> None:
+        """Has them stored with what comes next, and soon: they need not be durable by themselves."""
+        self.written.finish()
+        for event, finish in self._events:
+            self._journal.emit(
+                event.kind, event.lane, event.pos, event.what, event.name, event.of, body=event.body, finish=finish
+            )
+
     def append(self, faults: int) -> tuple[Event, ...]:
         """Stores them. Raises StoreError."""
         self.written.finish()

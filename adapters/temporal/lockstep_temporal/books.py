@@ -28,7 +28,8 @@ from lockstep_temporal.wording import Clear, Coded, Namer, Wording
 log = logging.getLogger("lockstep")
 
 PATIENCE = 0.5  # seconds; Temporal takes a workflow that does not come back within 2 for deadlocked
-_REMEMBERED = 1000  # executions that are not on at the moment
+_REMEMBERED = 200  # executions: that of one that is on has its worker anyway
+_MOST_HELD = 64  # runs that are locked as growing at a time: each lock is an open file
 _MOST_FAULTS = 100  # that are told; a worker runs for months
 
 
@@ -65,6 +66,7 @@ class Books:
         self._store: Store | None = None
         self._lock = threading.RLock()
         self._recorders: OrderedDict[str, Recorder] = OrderedDict()  # by run id
+        self._held: OrderedDict[str, Recorder] = OrderedDict()  # likewise
         self._names: dict[tuple[str, str], str] = {}  # by workflow id and first run id
         self._told: set[str] = set()
 
@@ -91,15 +93,25 @@ class Books:
                 self._store = open_store(self.path, create=True)
             return self._store
 
+    def warm(self) -> None:
+        """Has the store open before the first workflow comes: its thread may take no longer than two seconds. Never
+        raises."""
+        try:
+            import lockstep.debugger.newest  # noqa: F401
+            import lockstep_temporal.recorded  # noqa: F401
+
+            self.store.has_run("")
+        except Exception as error:
+            self.fault("workflows", error)
+
     def open(self, workflow: Workflow) -> Recorder:
         """The recorder of an execution's run: in its newest branch, with all that is written there. Raises
         StoreError."""
         with self._lock:
-            known = self._recorders.pop(workflow.run_id, None)
+            known = self._recorders.get(workflow.run_id)
             if known is None or known.is_open or known.journal.changed():
                 known = self._opened(workflow)
-            self._keep(workflow.run_id, known)
-        self._hold(known)
+        self.keep(workflow.run_id, known)
         return known
 
     def lengths(self, workflow: Workflow) -> frozenset[int]:
@@ -111,19 +123,33 @@ class Books:
         recorder = self.open(workflow)
         return frozenset(recorder.lengths) if recorder.run_id == workflow.run_id else frozenset()
 
-    def replaced(self, run_id: str, recorder: Recorder) -> None:
-        """The execution goes on in another branch."""
+    def keep(self, run_id: str, recorder: Recorder) -> None:
+        """An execution is on in this process, and written by this recorder from now on: its run is growing."""
         with self._lock:
-            self._recorders.pop(run_id, None)
-            self._keep(run_id, recorder)
-        self._hold(recorder)
+            self._recorders[run_id] = recorder
+            self._recorders.move_to_end(run_id)
+            held = self._held
+            if not recorder.over and run_id not in held and recorder.journal.reserve_turn():
+                held[run_id] = recorder
+            while len(held) > _MOST_HELD:
+                held.popitem(last=False)[1].close()
+            while len(self._recorders) > _REMEMBERED:
+                self._rests(next(iter(self._recorders)))
 
-    def forget(self, run_id: str) -> None:
-        """What is in the log counts, and not what this process knows of it."""
+    def rests(self, run_id: str) -> None:
+        """An execution is not on in this process any more."""
         with self._lock:
-            known = self._recorders.pop(run_id, None)
-        if known is not None:
-            known.close()
+            recorder = self._recorders.get(run_id)
+            held = self._held.pop(run_id, None)
+            if held is not None:
+                held.close()
+            if recorder is not None and recorder.over:
+                self._rests(run_id)
+
+    def _rests(self, run_id: str) -> None:
+        self._held.pop(run_id, None)
+        recorder = self._recorders.pop(run_id)
+        recorder.close()
 
     def recorder(self, run_id: str) -> Recorder | None:
         """That of an execution which is on in this process, or was lately."""
@@ -151,21 +177,10 @@ class Books:
                 recorder.close()
                 recorder.journal.close()
             self._recorders.clear()
+            self._held.clear()
             store, self._store = self._store, None
             if store is not None:
                 store.close()
-
-    def _keep(self, run_id: str, recorder: Recorder) -> None:
-        self._recorders[run_id] = recorder
-        while len(self._recorders) > _REMEMBERED:
-            run_id, oldest = next(iter(self._recorders.items()))
-            del self._recorders[run_id]
-            oldest.close()
-
-    def _hold(self, recorder: Recorder) -> None:
-        """Has the run growing as long as this process may go on with it."""
-        if not recorder.over:
-            recorder.journal.reserve_turn()
 
     def _opened(self, workflow: Workflow) -> Recorder:
         name = self._name(workflow)
@@ -181,7 +196,8 @@ class Books:
             self._names.pop((workflow.workflow_id, workflow.first_run_id), None)
             return self._opened(workflow)
         journal.hurry(PATIENCE)
-        return Recorder.resume(journal, wording_of(workflow, journal))
+        said = wording_of(workflow, journal)
+        return Recorder(journal, said) if journal.is_new else Recorder.resume(journal, said)
 
     def _name(self, workflow: Workflow) -> str:
         chain = workflow.workflow_id, workflow.first_run_id

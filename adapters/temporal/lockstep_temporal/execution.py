@@ -73,7 +73,7 @@ class Execution:
 
     def _evicted(self) -> None:
         if self._recorder is not None:
-            self._recorder.close()
+            self._books.rests(self._workflow.run_id)
 
     def _failed(self, error: Exception) -> None:
         self._books.fault(f"a task of workflow {self._workflow.workflow_id}", error)
@@ -160,7 +160,7 @@ class Execution:
             raise LookupError(f"the log has no beginning of execution {self._workflow.run_id}")
         cause = layout.RESET if self._original != self._workflow.run_id else ""
         recorder.begin(activation, cause, task_queue=self._workflow.task_queue)
-        recorder.journal.reserve_turn()
+        self._books.keep(self._workflow.run_id, recorder)
 
     # Branches.
 
@@ -180,10 +180,11 @@ class Execution:
                 self._workflow.run_id, self._workflow.workflow_type, turn.arguments, cause, again,
                 self._workflow.task_queue,
             )  # fmt: skip
+        journal.flush()
         made = Recorder.resume(journal, wording_of(self._workflow, journal))
         for task in tasks:  # those of the step that is left that hold
             self._write(made, *task)
-        self._books.replaced(self._workflow.run_id, made)
+        self._books.keep(self._workflow.run_id, made)
         return made
 
     def _tasks(self, recorder: Recorder, shared: int) -> list[Task]:

@@ -41,6 +41,7 @@ class LockstepPlugin(SimplePlugin):
         """See the base class."""
         config = super().configure_worker(config)
         books = Books.of(self.store)
+        books.warm()
         watch = Watch(books, _converter(config), Naming(config.get("activities") or ()))
         runner = config.get("workflow_runner") or SandboxedWorkflowRunner()
         plain = config.get("unsandboxed_workflow_runner") or UnsandboxedWorkflowRunner()

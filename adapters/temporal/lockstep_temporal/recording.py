@@ -100,10 +100,9 @@ class Recorder:
 
     def begin(
         self, activation: WorkflowActivation, cause: str = "", continued_from: str = "", task_queue: str = ""
-    ) -> int:
+    ) -> None:
         """A turn begins, or goes on in this branch, by the activation that initializes the workflow. `cause`: where it
-        is another one than that says; `task_queue`: the workflow's. Returns the position of its BEGIN. Raises
-        StoreError."""
+        is another one than that says; `task_queue`: the workflow's. It is stored with what comes next."""
         init = commands.started(activation)
         batch = Batch(self.journal, self.wording.task())
         start = next(job for job in batch.written.answers(activation) if job.kind == commands.START)
@@ -111,20 +110,17 @@ class Recorder:
             activation.run_id, start.value if isinstance(start.value, list) else [], cause or layout.cause_of(init),
             continued_from or init.continued_from_execution_run_id, task_queue,
         )  # fmt: skip
-        return self._begin(batch, activation.run_id, init.workflow_type, request)
+        self._begin(batch, activation.run_id, init.workflow_type, request)
 
-    def _begin(self, batch: Batch, run_id: str, workflow_type: str, request: Value) -> int:
-        batch.add(Kind.BEGIN, TURN, workflow_type, body={"request": request})
-        (stored,) = batch.append(self._faults)
-        self._faults = 0
-        self._turn, self._began_here = stored.pos, True
+    def _begin(self, batch: Batch, run_id: str, workflow_type: str, request: Value) -> None:
+        self._turn, self._began_here = batch.add(Kind.BEGIN, TURN, workflow_type, body={"request": request}), True
+        batch.tell()
         self._state.parts, self._state.due = [], {}
         self.workflow_type = workflow_type
         if run_id != self.run_id:
             self.run_id = run_id
             self.lengths = []
             self._state.open = {}
-        return stored.pos
 
     def task(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> int:
         """A workflow task, or a part of one: neither a query nor an eviction. Returns the position of its STEP, 0 where
@@ -198,7 +194,7 @@ class Recorder:
     def go_on(
         self, run_id: str, workflow_type: str, arguments: list[Value], cause: str, again: Copies = (),
         task_queue: str = "",
-    ) -> int:  # fmt: skip
+    ) -> None:  # fmt: skip
         """The turn that the branch has left in the middle goes on in it. Otherwise as `begin`.
 
         arguments  as stored
@@ -207,13 +203,12 @@ class Recorder:
         """
         batch = Batch(self.journal, self.wording.task())
         request = layout.turn_request(run_id, arguments, cause, task_queue=task_queue)
-        batch.add(Kind.BEGIN, TURN, workflow_type, body={"request": request}, finish=_as_it_is)
+        turn = batch.add(Kind.BEGIN, TURN, workflow_type, body={"request": request}, finish=_as_it_is)
         for begin, body in again:
             batch.add(Kind.BEGIN, begin.what, begin.name, body=body, finish=partial(_with_key, begin.key))
-        self._turn, self._began_here = batch.append(self._faults)[0].pos, True
-        self._faults = 0
+        batch.tell()
+        self._turn, self._began_here = turn, True
         self.run_id, self.workflow_type = run_id, workflow_type
-        return self._turn
 
     def waits(self, given: Iterable[Command]) -> None:
         """These were asked for before the branch left, and still wait. For a fork, which writes of them itself."""

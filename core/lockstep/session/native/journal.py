@@ -56,6 +56,7 @@ class Journal:
 
     run, branch         where it stands; `meta`: the run's, as stored
     base                the position that the branch left its parent at, where it was made here
+    is_new              whether the run was made here, just now
     looped              lanes of checkpoints in which tasks have made one here
     faults              what went wrong in recording calls, in words
     """
@@ -70,6 +71,7 @@ class Journal:
         self.run = run
         self.branch = shared.branch
         self.base = 0
+        self.is_new = False
         self.looped: frozenset[str] = frozenset()
         self.meta = dict(meta)
         self.secrets = secrets
@@ -125,6 +127,7 @@ class Journal:
             secrets = Kept(rules.names(known.get("rules")), kept, os.environ)
         made = cls(shared, secrets, run=run, meta=known, store=opened)
         made._owns = opened is not store
+        made.is_new = shared.events > 0
         return made
 
     # Calls.

@@ -26,11 +26,8 @@ class Kept(Secrets):
         """`names`: whose values are secrets, and whose are none."""
         super().__init__(rules=names, vault=vault, process=untapped.urandom(8).hex())
         self._look()
-        own = Secrets(rules=names)
-        own.know_environment(environ)
-        for name in own.names():
-            value = own.value(name)
-            if value is not None and self.name(value) is None:
+        for name, value in _of_environment(names, environ):
+            if self.name(value) is None:
                 self.learn(value, self._free(name))
 
     def forked_child(self) -> None:
@@ -80,6 +77,23 @@ class Kept(Secrets):
         if name not in self._values:
             self._look()
         return super()._value(name)
+
+
+# What was found last: a process may open a run a millisecond, and its environment hardly ever changes.
+_found: tuple[Rules, dict[str, str], tuple[tuple[str, bytes], ...]] | None = None
+
+
+def _of_environment(names: Rules, environ: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:
+    """The secrets in the environment, by their names."""
+    global _found
+    variables = dict(environ)
+    known = _found
+    if known is None or known[0] != names or known[1] != variables:
+        own = Secrets(rules=names)
+        own.know_environment(variables)
+        every = tuple((name, value) for name in own.names() if (value := own.value(name)) is not None)
+        _found = known = (names, variables, every)
+    return known[2]
 
 
 def recalled(store: str, told: Any) -> tuple[Secrets, str]:
