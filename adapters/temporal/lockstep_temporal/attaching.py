@@ -17,7 +17,6 @@ from typing import Any
 from lockstep.errors import AdapterError, Code
 from lockstep.log import untapped
 from lockstep.session import current, sites
-from lockstep.taps.guard import own
 
 CLIENT = "temporal client"  # what the guard calls it
 _SAID = "its workflows are runs of their own, temporal/<workflow id>"
@@ -48,6 +47,18 @@ def known() -> None:
     session = current.session
     if session is not None:
         session.elsewhere[CLIENT] = _SAID
+
+
+def reached(server: str) -> None:
+    """The core has just connected to a server, as URL or host and port."""
+    session = current.session
+    if session is not None and session.recording:
+        from lockstep.taps.guard import own
+
+        try:
+            own.apart(_port(server))
+        except Exception as error:
+            session.fault("a connection of Temporal", error)
 
 
 def _meet_workers() -> None:
@@ -89,12 +100,7 @@ def _meet_connections() -> None:
     @wraps(connect)
     async def connected(runtime: Any, config: Any, *args: Any, **options: Any) -> Any:
         made = await connect(runtime, config, *args, **options)
-        session = current.session
-        if session is not None and session.recording:
-            try:
-                own.apart(_port(str(config.target_url)))
-            except Exception as error:
-                session.fault("a connection of Temporal", error)
+        reached(str(config.target_url))
         return made
 
     bridge.Client.connect = staticmethod(connected)  # type: ignore[method-assign]
@@ -103,7 +109,7 @@ def _meet_connections() -> None:
 def _port(url: str) -> int:
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
+    parts = urlsplit(url if "://" in url else f"//{url}")
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 

@@ -9,13 +9,15 @@ It may stand before or after plugins of AI frameworks. Replayers are left as the
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from temporalio.plugin import SimplePlugin
+from temporalio.service import ConnectConfig, ServiceClient
 from temporalio.worker import ReplayerConfig, UnsandboxedWorkflowRunner, WorkerConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
+from lockstep_temporal import attaching
 from lockstep_temporal.books import Books
 from lockstep_temporal.execution import Watch
 from lockstep_temporal.interceptors import LockstepInterceptor
@@ -36,6 +38,15 @@ class LockstepPlugin(SimplePlugin):
     def __init__(self, store: str | os.PathLike[str] | None = None) -> None:
         super().__init__("lockstep.LockstepPlugin")
         self.store = os.fspath(store) if store is not None else None
+
+    async def connect_service_client(
+        self, config: ConnectConfig, next: Callable[[ConnectConfig], Awaitable[ServiceClient]]
+    ) -> ServiceClient:  # fmt: skip
+        """See the base class. In a session of core, what this client does is recorded elsewhere."""
+        attaching.known()
+        made = await super().connect_service_client(config, next)
+        attaching.reached(config.target_host)
+        return made
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """See the base class."""

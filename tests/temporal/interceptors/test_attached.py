@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import observed_workflows as own
 import pytest
-from live_server import Server, unique
+from live_server import Server, run, unique
 from observed import attempts, recorded
 
 import lockstep
 from lockstep.log.store import open_store
+from lockstep_temporal import LockstepPlugin
 
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "plain_worker.py")
@@ -98,3 +99,18 @@ def test_a_worker_that_has_the_plugin_gets_no_second_one(temporal_server: Server
     with open_store(str(store)) as opened:
         assert opened.names() == ["worker"]
     assert len(recorded(tmp_path / "with_plugin.py.db", name).effects) == 1
+
+
+def test_the_plugin_in_a_session_says_that_its_workflows_are_elsewhere(temporal_server: Server, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    with lockstep.record("inside", store=str(store)) as session:
+        ended = run(
+            temporal_server, own.Beats.run, 2, plugins=[LockstepPlugin(store)],
+            workflows=own.WORKFLOWS, activities=own.ACTIVITIES,
+        )  # fmt: skip
+    assert ended.result == 2
+    assert [entry.source for entry in session.report.coverage if entry.how == "not covered"] == []
+    assert [entry.source for entry in session.report.coverage if entry.how == "in runs of its own"] == [
+        "temporal client"
+    ]
+    assert len(recorded(store, ended.workflow_id).effects) == 1
