@@ -53,8 +53,12 @@ def reached(server: str) -> Iterator[str]:
 
 
 def checked(server: object) -> str:
-    """What `server=` or `--server` says. Raises TargetError LS402 for what is no server that a fork may run on."""
-    if isinstance(server, str) and (server == LOCAL or _LOOPBACK.fullmatch(server)):
+    """What `server=` or `--server` says. Raises TargetError LS402 for what is no server that a fork may run on, LS404
+    where there is none to be started."""
+    if server == LOCAL:
+        command()
+        return LOCAL
+    if isinstance(server, str) and _LOOPBACK.fullmatch(server):
         return server
     raise TargetError(
         Code.BAD_TARGET,

@@ -167,6 +167,12 @@ def fork(
     turn: Annotated[
         int | None, typer.Option("--turn", min=1, metavar="N", help="A framework's run: the last turn to run again.")
     ] = None,
+    server: Annotated[
+        str,
+        typer.Option(
+            "--server", metavar="local|ADDRESS", help="A workflow's run: on a development server, started or running."
+        ),
+    ] = "",
     store: Store = None,
     trust: Trust = False,
     isolate: Isolate = False,
@@ -191,6 +197,7 @@ def fork(
         tasks=tasks or [],
         thread=thread,
         turn=turn,
+        server=server,
         trust=trust,
         isolate=isolate,
         as_json=as_json,

@@ -14,8 +14,8 @@ from lockstep.session.policy import Tail
 
 def fork(
     address: str, command: Sequence[str], *, store: str | None, edits: Sequence[str], live: Sequence[str], tail: Tail,
-    branch: str, target: str = "", tasks: Sequence[str] = (), thread: str = "", turn: int | None = None, trust: bool,
-    isolate: bool, as_json: bool, debug: bool,
+    branch: str, target: str = "", tasks: Sequence[str] = (), thread: str = "", turn: int | None = None,
+    server: str = "", trust: bool, isolate: bool, as_json: bool, debug: bool,
 ) -> None:  # fmt: skip
     """Forks once, and says how it went."""
     with failures.reported(as_json=as_json, debug=debug):
@@ -26,10 +26,14 @@ def fork(
 
             done = targets.fork(
                 path, address, target, edits=changes, live=live, tail=tail, branch=branch, as_json=as_json,
-                tasks=tasks, thread=thread, turn=turn,
+                tasks=tasks, thread=thread, turn=turn, own={"server": server} if server else {},
             )  # fmt: skip
         else:
             replaying.needs_target(path, address)
+            if server:
+                from lockstep.inprocess_native import only_native
+
+                only_native(server=server)
             done = forks.fork(
                 path, address, command, edits=changes, live=live, tail=tail, branch=branch,
                 stdout=2 if as_json else None, trust=trust, isolate=isolate, debug=debug,

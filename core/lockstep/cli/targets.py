@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,17 +52,18 @@ def _verdict(run: str, report: Report, exit: int) -> Replayed:
 
 def fork(
     store: str, address: str, target: str, *, edits: Sequence[Edit], live: Sequence[str], tail: Tail, branch: str,
-    as_json: bool, tasks: Sequence[str] = (), thread: str = "", turn: int | None = None,
+    as_json: bool, tasks: Sequence[str] = (), thread: str = "", turn: int | None = None, own: Mapping[str, Any] = {},
 ) -> Forked:  # fmt: skip
-    """Raises TargetError (LS401, LS402), and what `debugger.fork.fork` raises."""
+    """`own`: what only the adapter of a framework's run knows. Raises TargetError (LS401, LS402), and what
+    `debugger.fork.fork` raises."""
     policy = policies.given(live, tail, rules.here().effects)
     with natives.looked_up(store, address, target) as found, _stdout_to_stderr(as_json and found is not None):
         if found is not None:
             asked = ForkOptions(
-                edits=tuple(edits), policy=policy, branch=branch, tasks=tuple(tasks), thread=thread, turn=turn
+                edits=tuple(edits), policy=policy, branch=branch, tasks=tuple(tasks), thread=thread, turn=turn, own=own
             )
             return forks.continued(store, found.fork(asked), edits)
-    natives.only_native(tasks=tasks, thread=thread, turn=turn)
+    natives.only_native(own, tasks=tasks, thread=thread, turn=turn)
     called = program(load(target))
     run, plan = forks.planned(store, address, edits, policy, branch)
     report, exit = _run(start_fork(store, run, plan), called, as_json)
