@@ -52,7 +52,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lane:
-    """One strand: its calls in the order asked, and what it printed."""
+    """One strand: its calls in the order asked, a workflow's in the order answered, and what it printed."""
 
     __slots__ = ("calls", "children", "name", "output", "pos", "stream")
 
@@ -290,13 +290,15 @@ class Side:
 
     def _call(self, effect: Effect, stream: int, step: Step, number: int) -> Call:
         begin, end = effect.begin, effect.end
+        # A branch begins what was on at its fork anew; what a workflow does follows from when it is told.
+        pos = end.pos if end is not None and self.is_workflow else begin.pos
         parts: Sequence[int] = effect.parts
         if parts and parts[-1] - parts[0] == len(parts) - 1:
             parts = range(parts[0], parts[-1] + 1)
         return Call(
             self._word(begin.what), self._word(begin.name), self._word(begin.lane), begin.key,
             end.key if end is not None else b"", Status(end.what).value if end is not None else None, effect.seq, parts,
-            effect.end_seq, begin.pos, end.pos if end is not None else sys.maxsize, begin.at,
+            effect.end_seq, pos, end.pos if end is not None else sys.maxsize, begin.at,
             end.at if end is not None else begin.at, stream, step.number, number,
         )  # fmt: skip
 
