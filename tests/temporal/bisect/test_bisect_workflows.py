@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from math import ceil, log2
 from pathlib import Path
@@ -16,6 +20,7 @@ from scripted_workflow import resolved, scripted
 import lockstep
 from lockstep.debugger.verdict import Verdict
 from lockstep.log.store import open_store
+from lockstep_temporal import history
 
 FORTY = 40
 MEASURING = [measuring.Measuring, measuring.measure]
@@ -136,3 +141,52 @@ def test_one_of_the_answers_that_came_together_is_named_by_how_a_workflow_failed
     # Without a predicate, bad is what fails again as the recording did.
     found = lockstep.bisect(run, BUYING, live=["look", "pay"], store=str(store))
     assert (found.verdict, found.effect, found.name) == ("culprit", effect, "activity look")
+
+
+# Says a run is bad whose workflow returned less than nothing.
+JUDGE = """
+import os, sys
+from lockstep.log import address
+from lockstep.log.model import Kind
+from lockstep.log.store import open_store
+from lockstep_temporal import history
+place = address.parse(os.environ["LOCKSTEP_RUN"])
+with open_store(os.environ["LOCKSTEP_STORE"]) as store:
+    reader = store.run(place.path, place.branch)
+    ends = [seq for seq, event in reader.heads(reader.main) if event.kind is Kind.END]
+    sys.exit(reader.body(reader.main, ends[-1]) < 0)
+"""
+
+
+def test_the_command_says_what_it_would_call_before_it_probes_and_how_to_mend_the_culprit(
+    store: Path, tmp_path: Path
+) -> None:
+    run = measured(store, 6, {4: measuring.BAD})
+    (tmp_path / "judge.py").write_text(JUDGE)
+
+    def bisect(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "lockstep", "bisect", "--target", "measuring", *more, run]
+        places = [str(Path(measuring.__file__).parent), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), "LOCKSTEP_STORE": str(store)}
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    found = bisect("--live", "measure", "--bad", f"{sys.executable} judge.py")
+    assert found.returncode == 0, found.stderr
+    said = [line.strip() for line in found.stderr.splitlines()]
+    assert said[0] == "would call live: activity measure ×6"
+    assert said[1] == "✗ culprit  temporal/measuring:4.1  activity measure"
+    assert f"its answer  {measuring.BAD}   where a live call says  4" in said
+    assert any(line.endswith("lockstep fork temporal/measuring:4 --set 4.1=4 --target measuring") for line in said), (
+        found.stderr
+    )
+    # Nothing may run: what stands in the way is named with the flag.
+    refused = bisect("--bad", f"{sys.executable} judge.py", "--json")
+    assert refused.returncode == 1 and json.loads(refused.stdout)["verdict"] == "ambiguous"
+    assert "activity measure" in json.loads(refused.stdout)["why"]
+
+
+def test_a_history_of_production_is_searched_as_a_recording_is(store: Path) -> None:
+    with open_store(str(store), create=True) as opened:
+        run = history.imports(opened, measuring.history(FORTY, {23: measuring.BAD}).encode())
+    found = bisect(store, run)
+    assert (found.verdict, found.effect) == ("culprit", "23.1") and found.probes <= 7
