@@ -8,6 +8,7 @@ the workflow's steps, in lanes of their own: the children's tasks are not kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +22,8 @@ from lockstep.session.native.forking import Forking
 from lockstep.session.policy import Declared, classify
 from lockstep.session.tape import Recorded as Taped
 from lockstep_temporal import commands, executions, layout
-from lockstep_temporal.commands import Answered
+from lockstep_temporal.batch import attempt_of, backoff_of
+from lockstep_temporal.commands import Answered, Command
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.stage import Actor
 from lockstep_temporal.wording import Wording
@@ -48,14 +50,14 @@ class Asked(msgspec.Struct, frozen=True):
 class Told(LiveCall):
     """A call of a fork's tail, as the branch has it. `how` it is answered, "live" for by a function that runs."""
 
-    __slots__ = ("asked", "how", "local_id", "more")
+    __slots__ = ("asked", "backoff", "how", "more")
 
     def __init__(self, calls: Forking, lane: str, asked: Asked, how: str, more: Mapping[str, Value]) -> None:
         super().__init__(calls, calls.journal.strand(lane), asked.kind, None)  # type: ignore[arg-type]
         self.asked = asked
         self.how = how
         self.more = more
-        self.local_id = ""
+        self.backoff: Any = None  # a local activity: which attempt a timer is waited for, see `batch.backoff_of`
         self.name = asked.name
         self._begin(asked.request, "", self._known)
 
@@ -103,13 +105,9 @@ class Branch:
             if effect.begin.what == kind and effect.begin.name == name and effect.begin.pos not in self._taken
         )
 
-    def answers_to(self, key: bytes) -> bool:
-        """Whether the record has an answer to such a call that was not used."""
-        return any(
-            effect.begin.key == key and effect.begin.pos not in self._taken and effect.ended
-            and effect.pieces[-1][1].what != Status.CANCELLED
-            for effect in self._later
-        )  # fmt: skip
+    def has(self, key: bytes) -> bool:
+        """Whether the record has such a call that was not used, be it one that was never answered."""
+        return any(effect.begin.key == key and effect.begin.pos not in self._taken for effect in self._later)
 
     def take(self, effect: Taped) -> None:
         """It has answered a call."""
@@ -118,17 +116,16 @@ class Branch:
     def begin(self, actor: Actor, ask: Ask, asked: Asked, how: str) -> int:
         """A call is asked for. Returns its provisional position."""
         call = Told(self.calls, actor.lane, asked, how, {"seq": ask.seq})
-        if ask.is_local:
-            call.local_id = ask.command.activity_id
         self._open[_place(actor, ask)] = call
         return call.pos
 
     def goes_on(self, actor: Actor, ask: Ask) -> bool:
-        """Whether a local activity is tried again that runs for real: it is the same call."""
+        """Whether it is the next attempt of a local activity that runs for real: the same call."""
         if not ask.is_local or ask.command.attempt <= 1:
             return False
+        attempt = attempt_of(command_of(ask))
         for place, call in self._open.items():
-            if place[0] == actor.lane and call.local_id == ask.command.activity_id and call.how == "live":
+            if place[0] == actor.lane and call.backoff == attempt:
                 del self._open[place]
                 self._open[_place(actor, ask)] = call
                 return True
@@ -144,7 +141,9 @@ class Branch:
         told: list[tuple[Told, Answered, Value]] = []
         for job in said.answers(activation):
             place = (actor.lane, commands.FAMILY.get(job.kind, ""), job.seq)
-            if job.seq >= 0 and job.ends and place in self._open:
+            if job.status == commands.BACKOFF and place in self._open:
+                self._open[place].backoff = backoff_of(job)
+            elif job.seq >= 0 and job.ends and place in self._open:
                 told.append((self._open.pop(place), job, said.outcome(job)))
         said.finish()
         for call, job, body in told:
@@ -164,6 +163,13 @@ class Branch:
                 call = self._open.pop((actor.lane, commands.TIMER, command.cancel_timer.seq), None)
                 if call is not None:
                     call.answered(Status.CANCELLED, None)
+
+
+def command_of(ask: Ask) -> Command:
+    """An ask as what is written of it."""
+    holder = WorkflowActivationCompletion()
+    holder.successful.commands.append(ask.message)
+    return commands.commands_of(holder)[0]
 
 
 def _place(actor: Actor, ask: Ask) -> Place:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import msgspec
-from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 
 from lockstep.log.model import Status, Value
 from lockstep.session import difference, refusal
@@ -20,9 +19,7 @@ from lockstep.session.native.forking import Forking
 from lockstep.session.policy import Declared
 from lockstep.session.tail import Answer, Live
 from lockstep.session.tape import Recorded as Taped
-from lockstep_temporal import commands
-from lockstep_temporal.branching import Asked, Branch
-from lockstep_temporal.commands import Command
+from lockstep_temporal.branching import Asked, Branch, command_of
 from lockstep_temporal.drift import Drifts
 from lockstep_temporal.edited import Converter, Edits
 from lockstep_temporal.live import Live as Functions
@@ -64,7 +61,7 @@ class Decider:
         )
         if isinstance(verdict, Answer):
             return self._answered(actor, ask, asked, verdict)
-        cancelled = self._cancelled(actor, asked) if not isinstance(verdict, Live) else None
+        cancelled = self._given_up(asked) if not isinstance(verdict, Live) else None
         if cancelled is not None:
             self._begin(actor, ask, asked, "served")
             effect = self.past.effect(cancelled.begin.pos)
@@ -83,6 +80,18 @@ class Decider:
         self._begin(actor, ask, asked, "live")
         return None
 
+    def unanswered(self, actor: Actor, ask: Ask) -> None:
+        """Nothing else happens any more, and the workflow waits for what has no answer in the record. A child is driven
+        then, where it can be. Raises Refusal."""
+        asked = self._asked(actor, ask)
+        if ask.sort == "child" and ask.command.workflow_type in self.workflows:
+            return
+        self._refuse(
+            f"{refusal.brief(asked.kind, asked.name, asked.request)} would run for real\n"
+            "it had no answer when this was recorded, and here the workflow waits for one\n"
+            f"let it run:    --live {asked.name}"
+        )
+
     # What is asked.
 
     def _asked(self, actor: Actor, ask: Ask) -> Asked:
@@ -93,7 +102,7 @@ class Decider:
         declared = told.declared or self.naming(command).declared
         strand = self.calls.later.strand(actor.lane)
         name, request, key = self.calls.later.recognised(strand, told.kind, told.name, told.request, told.matched)
-        if ask.sort == "child" and ask.command.workflow_type in self.workflows and not self.branch.answers_to(key):
+        if ask.sort == "child" and ask.command.workflow_type in self.workflows and not self.branch.has(key):
             declared = _DRIVEN
         if not self._has(actor, key):
             key = self._by_position(actor, told.kind, name, request, key)
@@ -141,12 +150,12 @@ class Decider:
             self._refuse(f"what was answered to {asked.kind} {asked.name} is not in the record")
         return given
 
-    def _cancelled(self, actor: Actor, asked: Asked) -> Taped | None:
-        """The recorded call like this one that the workflow cancelled before it had an answer: here too nothing
-        answers, and the workflow does what it did."""
+    def _given_up(self, asked: Asked) -> Taped | None:
+        """The recorded call like this one that the workflow cancelled before it had an answer, or ended without one:
+        here too nothing answers, and the workflow does what it did."""
         for effect in self.branch.later(asked.kind, asked.name):
             ended = effect.pieces[-1][1] if effect.ended else None
-            if effect.begin.key == asked.key and ended is not None and ended.what == Status.CANCELLED:
+            if effect.begin.key == asked.key and (ended is None or ended.what == Status.CANCELLED):
                 self.branch.take(effect)
                 return effect
         return None
@@ -173,10 +182,3 @@ class _Kind(msgspec.Struct, frozen=True):
     """What a refusal is told of."""
 
     kind: str
-
-
-def command_of(ask: Ask) -> Command:
-    """An ask as what is written of it."""
-    holder = WorkflowActivationCompletion()
-    holder.successful.commands.append(ask.message)
-    return commands.commands_of(holder)[0]

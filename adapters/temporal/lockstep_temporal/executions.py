@@ -53,7 +53,7 @@ def child(parent: World, command: Any, id: str, now: int) -> WorkflowActivation:
     return _first(init, id, now, parent)
 
 
-def continued(world: World, command: Any, id: str, now: int) -> WorkflowActivation:
+def continued(world: World, command: Any, id: str, now: int, seed: int | None = None) -> WorkflowActivation:
     """Of the run that goes on as new. What the command leaves out stays as it is."""
     init = _following(world, now)
     init.continued_from_execution_run_id = world.run_id
@@ -78,17 +78,17 @@ def continued(world: World, command: Any, id: str, now: int) -> WorkflowActivati
     init.headers.clear()
     for key, payload in command.headers.items():
         init.headers[key].CopyFrom(payload)
-    return _first(init, id, now, world)
+    return _first(init, id, now, world, seed)
 
 
-def retried(world: World, failure: Failure, id: str, now: int) -> WorkflowActivation:
+def retried(world: World, failure: Failure, id: str, now: int, seed: int | None = None) -> WorkflowActivation:
     """Of the run that tries again what failed."""
     init = _following(world, now)
     init.continued_from_execution_run_id = world.run_id
     init.continued_initiator = ContinueAsNewInitiator.CONTINUE_AS_NEW_INITIATOR_RETRY
     init.continued_failure.CopyFrom(failure)
     init.attempt = world.init.attempt + 1
-    return _first(init, id, now, world)
+    return _first(init, id, now, world, seed)
 
 
 def _following(world: World, now: int) -> InitializeWorkflow:
@@ -102,8 +102,11 @@ def _following(world: World, now: int) -> InitializeWorkflow:
     return init
 
 
-def _first(init: InitializeWorkflow, id: str, now: int, by: World) -> WorkflowActivation:
-    init.randomness_seed = int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "big")
+def _first(
+    init: InitializeWorkflow, id: str, now: int, by: World, seed: int | None = None
+) -> WorkflowActivation:  # fmt: skip
+    own = int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "big")
+    init.randomness_seed = own if seed is None else seed
     init.start_time.FromNanoseconds(now)
     if "original_execution_run_id" in init.DESCRIPTOR.fields_by_name:
         init.original_execution_run_id = id

@@ -30,9 +30,9 @@ from lockstep.session.native.kept import recalled
 from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
 from lockstep_temporal import commands, edited, layout, server, wording
-from lockstep_temporal.branching import Asked, Branch
+from lockstep_temporal.branching import Asked, Branch, command_of
 from lockstep_temporal.coded import decoding
-from lockstep_temporal.deciding import Decider, command_of
+from lockstep_temporal.deciding import Decider
 from lockstep_temporal.drift import Drifts
 from lockstep_temporal.edited import Converter
 from lockstep_temporal.imported import Against
@@ -195,7 +195,10 @@ class _Going:
             self.calls, self.past, self.branch, session.edits, self.converter, live, naming, self.wording,
             prepared.workflows, self.drifts,
         )  # fmt: skip
-        hooks = Hooks(decide=decide, task=self._task, turn=self._turn, follows=self._follows, timer=self._timer)
+        hooks = Hooks(
+            decide=decide, task=self._task, turn=self._turn, follows=self._follows, timer=self._timer,
+            chain=self._chain, unanswered=decide.unanswered,
+        )  # fmt: skip
         self.stage: Stage | Hosted
         if session.server is None:
             self.stage = Stage(prepared, live, hooks, self._inbound(), watch=watch)
@@ -331,6 +334,16 @@ class _Going:
     def _follows(self) -> bool:
         last = self.session.options.turn
         return last is None or self.number < last
+
+    def _chain(self, turn: int) -> tuple[str, int] | None:
+        """Run id and seed that the run so many turns after the first has in the record: what it draws is the same."""
+        number = self.session.turn.number + turn
+        turns = self.session.recorded.turns
+        if number > len(turns) or not turns[number - 1].steps:
+            return None
+        activation, _ = self.past.tasks(turns[number - 1].first)[0]
+        init = commands.started(activation)
+        return None if init is None else (activation.run_id, init.randomness_seed)
 
     def _result(self, actor: Actor, ended: Ended) -> None:
         session, converter = self.session, self.prepared.data_converter

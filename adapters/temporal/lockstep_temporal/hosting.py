@@ -49,7 +49,7 @@ from lockstep_temporal.stage import (
     Unable,
     deadline,
     run_after,
-    signal_of,
+    sent_before,
     target_of,
 )
 from lockstep_temporal.watching import Watch
@@ -264,9 +264,8 @@ class Hosted:
             parent, ask, run_id = self._coming.pop(id)
             world, command = parent.actor.world, ask.command
             first = executions.child(world, command, run_id, world.now)
-            if world.begun(ask.seq) == run_id:  # it was sent signals before the cut
-                sent = [each for each in world.signals if each.child_workflow_id == command.workflow_id]
-                first.jobs.extend(signal_of(each) for each in sent)
+            if world.begun(ask.seq) == run_id:
+                first.jobs.extend(sent_before(world, command.workflow_id))
             actor = self._driven(first, command.task_queue)
             actor.parent, actor.ask = parent.actor, ask
             actor.lane = f"{parent.actor.lane}/{command.workflow_type}-{self._begun}"
@@ -356,7 +355,7 @@ class Hosted:
             self._task(seat, further)
 
     def _ask(self, seat: Seat, ask: Ask) -> None:
-        if ask.sort in ("signal", "cancel") and self._is_here(target_of(ask)):
+        if ask.sort in ("signal", "cancel") and self._is_here(target_of(ask.command)):
             seat.ask(ask)
             return
         given = self.hooks.decide(seat.actor, ask)

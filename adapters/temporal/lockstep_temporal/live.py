@@ -163,12 +163,14 @@ class Live:
 
     async def poll_activity_task(self) -> ActivityTask:
         assert self._tasks is not None
-        task = await self._tasks.get()
-        if task is None:
-            from temporalio.bridge.worker import PollShutdownError  # type: ignore[attr-defined]
+        while True:
+            task = await self._tasks.get()
+            if task is None:
+                from temporalio.bridge.worker import PollShutdownError  # type: ignore[attr-defined]
 
-            raise PollShutdownError
-        return task
+                raise PollShutdownError
+            if not task.HasField("cancel") or task.task_token in self._worker._running_activities:
+                return task  # else it has ended in the meantime
 
     async def complete_activity_task(self, completion: ActivityTaskCompletion) -> None:
         self._came.put(Came(completion.task_token, completion.result))

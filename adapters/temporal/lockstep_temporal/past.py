@@ -82,11 +82,11 @@ class Past:
         """How it was answered; None where it was not. Of a timer, when it fired."""
         family = commands.FAMILY.get(effect.kind, commands.ACTIVITY)
         if effect.answered < 0 or effect.answered >= len(self.recorded.steps):
-            return None
+            return self._unanswered(effect) if family == commands.CHILD else None
         asked = self._asked(effect, family)
-        told = self._told(effect.answered, _JOBS[family], effect.seq)
+        told = self._told(effect.answered, _JOBS[family], effect.seq) or self._of_retry(effect)
         if told is None:
-            return None
+            return self._not_started(effect, asked) if family == commands.CHILD else None
         at, job = told
         began = at if asked is None else asked
         said = getattr(job, _JOBS[family])
@@ -100,8 +100,9 @@ class Past:
 
     def _asked(self, effect: RecordedEffect, family: str) -> int | None:
         """When the workflow asked for it."""
-        turn = self.turn_of(effect.answered)
-        for step in range(min(effect.asked, effect.answered), turn.first - 1, -1):
+        asked = effect.asked if effect.answered < 0 else min(effect.asked, effect.answered)
+        turn = self.turn_of(asked)
+        for step in range(asked, turn.first - 1, -1):
             for activation, completion in self.tasks(step):
                 for command in commands.commands_of(completion):
                     if command.waits and commands.FAMILY[command.kind] == family and command.seq == effect.seq:
@@ -115,9 +116,39 @@ class Past:
                     return activation.timestamp.ToNanoseconds(), each
         return None
 
+    def _of_retry(self, effect: RecordedEffect) -> tuple[int, Any] | None:
+        """The answer to a local activity that was tried again after a timer: under the number of its last attempt,
+        which is no other effect's."""
+        for activation, _ in self.tasks(effect.answered):
+            for job in activation.jobs:
+                told = job.resolve_activity
+                if not job.HasField("resolve_activity") or not told.is_local or told.result.HasField("backoff"):
+                    continue
+                if self.recorded.effect(commands.ACTIVITY, told.seq, effect.run_id) is None:
+                    return activation.timestamp.ToNanoseconds(), job
+        return None
+
+    def _not_started(self, effect: RecordedEffect, asked: int | None) -> Given | None:
+        """Of a child that could not be started."""
+        found = self._told(effect.answered, "resolve_child_workflow_execution_start", effect.seq)
+        if found is None or not found[1].resolve_child_workflow_execution_start.HasField("failed"):
+            return None
+        at, job = found
+        cause = job.resolve_child_workflow_execution_start.failed.cause
+        return Given(after=at - (at if asked is None else asked), cause=cause)
+
+    def _unanswered(self, effect: RecordedEffect) -> Given | None:
+        """Of a child that had not ended when the recording did: how it started."""
+        run_id, at = self._started(effect)
+        asked = self._asked(effect, commands.CHILD)
+        if not run_id:
+            return None
+        return Given(run_id=run_id, started=max(at - (at if asked is None else asked), 0), never=True)
+
     def _started(self, effect: RecordedEffect) -> tuple[str, int]:
         """The run id that a child started with, and when."""
-        for step in range(max(effect.asked, 0), effect.answered + 1):
+        last = effect.answered if effect.answered >= 0 else self.turn_of(effect.asked).last
+        for step in range(max(effect.asked, 0), last + 1):
             found = self._told(step, "resolve_child_workflow_execution_start", effect.seq)
             if found is not None:
                 at, job = found

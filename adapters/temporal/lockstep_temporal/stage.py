@@ -41,6 +41,7 @@ class Given(msgspec.Struct, frozen=True):
     result   an ActivityResolution, a ChildWorkflowResult, or the Failure of an external signal or cancel
     after    how long after it was asked, in nanoseconds
     run_id   child: that it started with; `started`: how long after it was asked
+    cause    child: why it could not be started
     never    not by itself: it was cancelled, and is answered with `result` when it is again
     """
 
@@ -48,6 +49,7 @@ class Given(msgspec.Struct, frozen=True):
     after: int = 0
     run_id: str = ""
     started: int = 0
+    cause: int = 0
     never: bool = False
 
 
@@ -97,6 +99,9 @@ class Hooks(msgspec.Struct, frozen=True):
     turn     `turn(actor, ended, first)`: an execution of the chain has ended; `first`: of the run that follows, or None
     follows  whether the next run of the workflow's own chain is driven
     attempt  of each attempt of an activity
+    unanswered  `unanswered(actor, ask)`: what is `Given.never` is waited for, and nothing else happens; a child is
+             driven then. Raises what stops the fork
+    chain    `chain(turn)`: run id and seed of the run so many turns after the first, where they are known
     timer    `timer(actor, ask)`: one is set, or was before the cut and is on
     """
 
@@ -106,6 +111,8 @@ class Hooks(msgspec.Struct, frozen=True):
     follows: Callable[[], bool] = lambda: True
     attempt: Told = lambda *_: None
     timer: Callable[[Actor, Ask], None] = lambda *_: None
+    unanswered: Callable[[Actor, Ask], None] = lambda *_: None
+    chain: Callable[[int], tuple[str, int] | None] = lambda _: None
 
 
 class Stage:
@@ -128,7 +135,7 @@ class Stage:
         self._inbound = [list(each) for each in inbound]
         self._ended: dict[str, Ended] = {}  # by workflow id
         self._later: list[tuple[int, Callable[[], None]]] = []  # runs that are to begin
-        self._never: dict[tuple[str, str, int], Given] = {}
+        self._never: dict[tuple[str, str, int], tuple[Actor, Ask, Given]] = {}
         self._begun = 0
         self._real = 0
 
@@ -137,6 +144,9 @@ class Stage:
         self.now = world.now
         self.main = Actor(world, drive)
         self.actors.append(self.main)
+        self._ended.update(world.children)
+        if world.ended is not None:
+            return
         for timer in world.timers:
             self.hooks.timer(self.main, timer)
         for ask in world.open:
@@ -275,17 +285,20 @@ class Stage:
             raise Unable(f"{ask.sort} of another workflow: there is no server that would bring it there")
 
     def _give(self, actor: Actor, ask: Ask, given: Given) -> None:
+        if given.cause:
+            actor.world.start(ask.seq, max(ask.at + given.after, self.now), cause=given.cause)
+            return
         if ask.sort == "child" and given.run_id:
             actor.world.start(ask.seq, ask.at + given.started, given.run_id)
         if given.never:
-            self._never[actor.world.run_id, *ask.key] = given
+            self._never[actor.world.run_id, *ask.key] = actor, ask, given
         else:
             actor.world.settle(ask.key, max(ask.at + given.after, self.now), given.result)
 
     def _stop(self, actor: Actor, stop: Stop) -> None:
-        given = self._never.pop((actor.world.run_id, stop.sort, stop.seq), None)
-        if given is not None and not stop.gone and given.result is not None:
-            actor.world.settle((stop.sort, stop.seq), self.now, given.result)
+        never = self._never.pop((actor.world.run_id, stop.sort, stop.seq), None)
+        if never is not None and not stop.gone and never[2].result is not None:
+            actor.world.settle((stop.sort, stop.seq), self.now, never[2].result)
         if stop.sort == "activity":
             self.activities.stop(actor.world, stop.seq, self.now, gone=stop.gone)
         for child in self.actors:
@@ -319,9 +332,9 @@ class Stage:
         lane = f"{actor.lane}/{command.workflow_type}-{self._begun}"
         self._drive(first, command.task_queue, parent=actor, ask=ask, lane=lane)
         child = next((each for each in self.actors if each.ask is ask), None)
-        for sent in actor.world.signals if started and child is not None else ():
-            if sent.child_workflow_id == command.workflow_id and child is not None:
-                child.world.deliver(signal_of(sent), self.now)  # it was sent before the cut
+        if started and child is not None:
+            for job in sent_before(actor.world, command.workflow_id):
+                child.world.deliver(job, self.now)
 
     def _drive(
         self, first: WorkflowActivation, task_queue: str, *, parent: Actor | None, ask: Ask | None, lane: str,
@@ -337,33 +350,26 @@ class Stage:
         self.actors.append(actor)
 
     def _is_here(self, ask: Ask) -> bool:
-        target = target_of(ask)
+        target = target_of(ask.command)
         return target in self._ended or any(actor.id == target for actor in self.actors)
 
     def _send(self, actor: Actor, ask: Ask) -> None:
         """A signal or a cancellation for an execution that is driven here."""
-        target = next((other for other in self.actors if other.id == target_of(ask)), None)
+        target = next((other for other in self.actors if other.id == target_of(ask.command)), None)
         if target is None:
             what = "signal" if ask.sort == "signal" else "cancel"
             failure = failures.application(f"Unable to {what} external workflow because it was not found", NOT_FOUND)
             actor.world.settle(ask.key, self.now, failure)
             return
-        job = WorkflowActivationJob()
-        if ask.sort == "signal":
-            job = signal_of(ask.command)
-        else:
-            reason = ask.command.reason
-            job.cancel_workflow.reason = (
-                f"Cancel requested by workflow with run id {actor.world.run_id} with reason: {reason}"
-            )
-        target.world.deliver(job, self.now)
+        target.world.deliver(sent_by(ask.command, actor.world.run_id), self.now)
         actor.world.settle(ask.key, self.now, None)
 
     # How executions end.
 
     def _over(self, actor: Actor, ended: Ended) -> None:
         self.activities.forget(actor.world)
-        following = run_after(actor.world, ended, self.now)
+        known = self.hooks.chain(actor.turn + 1) if actor is self.main else None
+        following = run_after(actor.world, ended, self.now, known)
         if actor is self.main:
             self.hooks.turn(actor, ended, following)
             if following is not None and not self.hooks.follows():
@@ -439,10 +445,16 @@ class Stage:
     def _nothing_left(self) -> bool:
         """All is quiet: what is still to come from outside comes now."""
         waiting = self._of(self.main)
-        if not waiting:
-            return False
-        self._deliver(self.main, waiting.pop(0), None)
-        return True
+        if waiting:
+            self._deliver(self.main, waiting.pop(0), None)
+            return True
+        while self._never:
+            actor, ask, _ = self._never.pop(next(iter(self._never)))
+            if actor in self.actors and actor.world.waits_for(ask.key):
+                self.hooks.unanswered(actor, ask)
+                self._start(actor, ask)
+                return True
+        return False
 
     def _deliver(self, actor: Actor, inbound: Inbound, due: int | None) -> None:
         at = max(self.now, inbound.at)
@@ -456,19 +468,22 @@ class Stage:
         return self._inbound[actor.turn]
 
 
-def run_after(world: World, ended: Ended, now: int) -> WorkflowActivation | None:
-    """The first activation of the run that follows in the chain. Raises Unable."""
-    id = executions.run_id(world.run_id, ended.how)
+def run_after(
+    world: World, ended: Ended, now: int, known: tuple[str, int] | None = None
+) -> WorkflowActivation | None:  # fmt: skip
+    """The first activation of the run that follows in the chain. `known`: the run id and seed that it is to have.
+    Raises Unable."""
+    id, seed = known or (executions.run_id(world.run_id, ended.how), None)
     if ended.how == "continue_as_new_workflow_execution":
         at = now + ended.command.backoff_start_interval.ToNanoseconds()
-        return executions.continued(world, ended.command, id, at)
+        return executions.continued(world, ended.command, id, at, seed)
     if ended.how == "fail_workflow_execution" and world.init.HasField("retry_policy"):
         failure = ended.command.failure
         verdict = _verdict(world, failure, now)
         if isinstance(verdict, retries.Again):
             if world.init.attempt >= _ENDLESS and not world.init.retry_policy.maximum_attempts:
                 raise Unable(f"workflow {world.init.workflow_type} fails again and again: {failure.message}")
-            return executions.retried(world, failure, id, now + verdict.wait)
+            return executions.retried(world, failure, id, now + verdict.wait, seed)
     return None
 
 
@@ -484,9 +499,13 @@ def deadline(world: World) -> int:
     return min(found, default=0)
 
 
-def signal_of(command: Any) -> WorkflowActivationJob:
-    """A signal that a workflow sends, as it gets to another."""
+def sent_by(command: Any, run_id: str) -> WorkflowActivationJob:
+    """What a workflow sends to another, as that one gets it. `run_id`: of who sends it."""
     job = WorkflowActivationJob()
+    if command.DESCRIPTOR.name != "SignalExternalWorkflowExecution":
+        reason = command.reason
+        job.cancel_workflow.reason = f"Cancel requested by workflow with run id {run_id} with reason: {reason}"
+        return job
     job.signal_workflow.signal_name = command.signal_name
     job.signal_workflow.input.extend(command.args)
     for key, payload in command.headers.items():
@@ -494,9 +513,17 @@ def signal_of(command: Any) -> WorkflowActivationJob:
     return job
 
 
-def target_of(ask: Ask) -> str:
-    command = ask.command
-    if ask.sort == "signal" and command.WhichOneof("target") == "child_workflow_id":
+def sent_before(world: World, workflow_id: str) -> list[WorkflowActivationJob]:
+    """What a workflow has sent to another one before the cut, which nobody sends again."""
+    return [
+        sent_by(each.command, world.run_id)
+        for each in world.sent
+        if target_of(each.command) == workflow_id and not world.waits_for(each.key)
+    ]
+
+
+def target_of(command: Any) -> str:
+    if "child_workflow_id" in command.DESCRIPTOR.fields_by_name and command.child_workflow_id:
         return str(command.child_workflow_id)
     return str(command.workflow_execution.workflow_id)
 

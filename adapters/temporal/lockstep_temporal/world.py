@@ -71,6 +71,11 @@ _TERMINAL = (
     "cancel_workflow_execution",
     "continue_as_new_workflow_execution",
 )
+_CHILD_ENDS = {
+    "completed": "complete_workflow_execution",
+    "failed": "fail_workflow_execution",
+    "cancelled": "cancel_workflow_execution",
+}
 _NEVER = {
     "schedule_nexus_operation": "a Nexus operation",
     "request_cancel_nexus_operation": "a Nexus operation",
@@ -144,8 +149,8 @@ class _Happening(msgspec.Struct, frozen=True, order=True):
 
 class World:
     """One execution (one run id). `ended`: how it did, None while it goes on; `steps`: workflow tasks closed so far;
-    `refused`: what it asked for that cannot be emulated, "" for nothing; `last`: the last activation; `signals`: that
-    it has sent."""
+    `refused`: what it asked for that cannot be emulated, "" for nothing; `last`: the last activation; `sent`: signals
+    and cancellations of other workflows; `children`: those that have ended, by their ids."""
 
     def __init__(self, first: WorkflowActivation, namespace: str = "default", task_queue: str = "") -> None:
         init = _initializing(first)
@@ -158,7 +163,8 @@ class World:
         self.steps = 0
         self.ended: Ended | None = None
         self.refused = ""
-        self.signals: list[Any] = []  # that it has sent
+        self.sent: list[Ask] = []
+        self.children: dict[str, Ended] = {}
         self.memo = dict(init.memo.fields)
         self.search_attributes = dict(init.search_attributes.indexed_fields)
         self._pending: dict[Key, _Pending] = {}
@@ -189,6 +195,8 @@ class World:
             if kind == "resolve_child_workflow_execution_start":
                 self._start_told(job.resolve_child_workflow_execution_start)
             elif kind in ANSWERS:
+                if kind == "resolve_child_workflow_execution":
+                    self._child_over(job.resolve_child_workflow_execution)
                 self._forget((ANSWERS[kind], getattr(job, kind).seq))
 
     def take(self, completion: WorkflowActivationCompletion) -> tuple[Ask | Stop, ...]:
@@ -207,18 +215,19 @@ class World:
             if kind in _NEVER:
                 self.refused = _NEVER[kind]
             elif kind in SORTS:
-                if kind == "signal_external_workflow_execution":
-                    self.signals.append(given)
-                self._begin(Ask(SORTS[kind], given.seq, command, self.now))
+                ask = Ask(SORTS[kind], given.seq, command, self.now)
+                if ask.sort in ("signal", "cancel"):
+                    self.sent.append(ask)
+                self._begin(ask)
             elif kind in _TERMINAL:
                 self.ended = Ended(kind, given)
             self._events += counting.of_command(kind, given, self._patched)
             if kind not in SORTS and kind not in _TERMINAL:
                 self._change(kind, given, stops)
-        sent += [pending.ask for pending in self._pending.values() if not pending.sent and pending.ask.is_local]
-        for ask in sent:
-            if isinstance(ask, Ask):
-                self._pending[ask.key].sent = True
+        for pending in self._pending.values():
+            if not pending.sent and pending.ask.is_local:
+                pending.sent = True
+                sent.append(pending.ask)
         if self.ended is not None or not (self._outstanding or self._immediate):
             sent = [*self._close(), *sent]
         return (*sent, *stops)
@@ -467,6 +476,12 @@ class World:
         pending = self._pending["child", seq]
         at = pending.event, pending.started
         return failures.child(message, pending.ask.command, pending.run_id, cause, state, at)
+
+    def _child_over(self, told: Any) -> None:
+        pending = self._pending.get(("child", told.seq))
+        if pending is not None:
+            how = _CHILD_ENDS[told.result.WhichOneof("status") or "failed"]
+            self.children[pending.ask.command.workflow_id] = Ended(how)
 
     def _at_once(self, key: Key, job: WorkflowActivationJob) -> None:
         """Core resolves it itself, in a further activation of the present task."""
