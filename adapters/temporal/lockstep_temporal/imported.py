@@ -21,19 +21,21 @@ from lockstep_temporal.decoding import decoded
 from lockstep_temporal.expected import Differs, Expecting, beyond
 from lockstep_temporal.setup import Setup
 from lockstep_temporal.walk import Pair, Verdict, walk
+from lockstep_temporal.watching import Watch
 
 
 class Against:
     """One execution. `verdict`: what the SDK's Replayer has against it, None if nothing."""
 
     def __init__(
-        self, setup: Setup, events: Sequence[Sequence[Any]], *, workflow_id: str, namespace: str = "default"
+        self, setup: Setup, events: Sequence[Sequence[Any]], *, workflow_id: str, namespace: str = "default",
+        watch: Watch | None = None,
     ) -> None:  # fmt: skip
-        """Raises TargetError LS402 where the setup is none, has no such workflow, or another codec."""
+        """Raises TargetError LS402 where the setup is none, has no such workflow, or another codec; Stuck as `walk`."""
         every = [event for step in events for event in step]
         converter = _converter(setup)
         clear = decoded(every, converter, namespace=namespace, workflow_id=workflow_id)
-        walked = walk(setup, every, workflow_id=workflow_id, namespace=namespace)
+        walked = walk(setup, every, workflow_id=workflow_id, namespace=namespace, watch=watch)
         self.verdict: Verdict | None = walked.verdict
         self._expecting = Expecting(clear)
         self._events: list[list[Any]] = []

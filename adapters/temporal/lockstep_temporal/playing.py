@@ -21,7 +21,6 @@ from lockstep_temporal.commands import Command
 from lockstep_temporal.compare import ENDS, Drift, Found, compare, differing, variant
 from lockstep_temporal.driver import Drive
 from lockstep_temporal.prepared import Prepared
-from lockstep_temporal.protos import of_value
 from lockstep_temporal.recorded import ExecutionTurn, RecordedStep
 from lockstep_temporal.watching import Stuck, Watch
 
@@ -90,10 +89,13 @@ class Playing:
                         self._drive.activate(before)
                 return self._drive.activate(self._given[-1])
         except Stuck as stuck:
-            seconds = self._replaying.options.deadline
-            found = Found(Code.STUCK, f"the workflow's code came to no stop within {seconds:g} s", -1, TASK, "")
-            self._replaying.differs(step.number, found, _place(stuck.frame))
+            self._is_stuck(step, stuck)
             return None
+
+    def _is_stuck(self, step: RecordedStep, stuck: Stuck) -> None:
+        seconds = self._replaying.options.deadline
+        found = Found(Code.STUCK, f"the workflow's code came to no stop within {seconds:g} s", -1, TASK, "")
+        self._replaying.differs(step.number, found, _place(stuck.frame))
 
     def _driven(self) -> Drive:
         """A fresh instance."""
@@ -154,15 +156,20 @@ class Playing:
         from lockstep_temporal.imported import Against
 
         native = self._replaying.recorded.native
-        events = [_events(self._replaying, step) for step in steps]
+        events = [step.events() for step in steps]
         check([event for each in events for event in each], self._prepared.data_converter, self._replaying.address)
         self._queue = events[0][0].workflow_execution_started_event_attributes.task_queue.name
         drifts = self._replaying.drifts
         while True:
-            against = Against(
-                self._replaying.setup, events, workflow_id=str(native.get("workflow_id") or ""),
-                namespace=str(native.get("namespace") or "default"),
-            )  # fmt: skip
+            try:
+                against = Against(
+                    self._replaying.setup, events, workflow_id=str(native.get("workflow_id") or ""),
+                    namespace=str(native.get("namespace") or "default"), watch=self._watch,
+                )  # fmt: skip
+            except Stuck as stuck:
+                at = next((n for n, each in enumerate(events) if _starts(each, stuck.length)), 0)
+                self._is_stuck(steps[at], stuck)
+                return False
             passed: list[Drift] = []
             at, wrong = 0, None
             for at in range(len(steps)):
@@ -273,12 +280,13 @@ def _begins(activation: WorkflowActivation) -> bool:
     return any(job.HasField("initialize_workflow") for job in activation.jobs)
 
 
-def _events(replaying: Replaying, step: RecordedStep) -> list[Any]:
-    """As the server had them: with a codec, encoded."""
-    from temporalio.api.history.v1 import HistoryEvent
-
-    told: Any = replaying.recorded.reveal(step.field("events"))
-    return [of_value(each, HistoryEvent) for each in told]
+def _starts(events: Sequence[Any], number: int) -> bool:
+    """Whether the workflow task that was started by this event is of these."""
+    return any(
+        event.HasField("workflow_task_completed_event_attributes")
+        and event.workflow_task_completed_event_attributes.started_event_id == number
+        for event in events
+    )
 
 
 def _source(drive: Drive, found: Found, now: WorkflowActivationCompletion) -> str:

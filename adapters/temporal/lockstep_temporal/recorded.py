@@ -158,8 +158,8 @@ class RecordedStep:
         return made
 
     def events(self) -> list[Any]:
-        """The events of its history (HistoryEvent), where it was imported; [] of a recorded one. Raises StoreError
-        LS202."""
+        """The events of its history (HistoryEvent), where it was imported; [] of a recorded one. As the server had
+        them: where there is a codec, encoded. Raises StoreError LS202."""
         return self._recorded.history(self.field("events"))
 
     def _message[M: Message](self, value: Value, cls: type[M]) -> M:
@@ -376,7 +376,7 @@ class Recorded:
         from temporalio.api.history.v1 import HistoryEvent
 
         value = self.reveal(told)
-        return [of_value(item, HistoryEvent, self.decode) for item in value] if isinstance(value, list) else []
+        return [of_value(item, HistoryEvent) for item in value] if isinstance(value, list) else []
 
 
 def _decoded(value: Value, decode: ToPayload, exact: bool = False) -> Value:

@@ -29,6 +29,7 @@ from lockstep.errors import Code, TargetError
 from lockstep_temporal import ending
 from lockstep_temporal.decoding import run
 from lockstep_temporal.setup import Setup
+from lockstep_temporal.watching import Stuck, Watch
 
 type Pair = tuple[WorkflowActivation, WorkflowActivationCompletion]
 
@@ -71,21 +72,27 @@ class Walked(msgspec.Struct, frozen=True):
         return tuple(pair for pair in self.pairs if pair[0].history_length == started)
 
 
-def walk(setup: Setup, events: Sequence[Any], *, workflow_id: str, namespace: str = "default") -> Walked:
+def walk(
+    setup: Setup, events: Sequence[Any], *, workflow_id: str, namespace: str = "default", watch: Watch | None = None
+) -> Walked:
     """Replays one execution's history (HistoryEvents as the server has them, so encoded where there is a codec).
 
     It ends where core finds that a command does not fit; what had been answered by then is there, the answer that does
     not fit too. Runs under a running loop as well, in a thread of its own then. Raises TargetError LS402 where the
-    setup is none, or has no such workflow.
+    setup is none, or has no such workflow; Stuck where its code comes to no stop, by the `watch`.
     """
-    taken = _Taken(events[0].workflow_execution_started_event_attributes, namespace, setup)
+    taken = _Taken(events[0].workflow_execution_started_event_attributes, namespace, setup, watch)
     try:
         with _quiet():
             failure = run(_replay(setup, taken, WorkflowHistory(workflow_id, list(events))))
+    except Exception:
+        if taken.error is not None:
+            raise taken.error from None
+        raise
     finally:
         ending.settle()
-    if taken.error is not None:
-        raise taken.error
+    if taken.stuck is not None:
+        raise taken.stuck
     done = {
         event.workflow_task_completed_event_attributes.started_event_id
         for event in events
@@ -154,12 +161,14 @@ def _name(cls: Any) -> str | None:
 class _Taken:
     """What a walk collects. `started`: attributes of the first event."""
 
-    def __init__(self, started: Any, namespace: str, setup: Setup) -> None:
+    def __init__(self, started: Any, namespace: str, setup: Setup, watch: Watch | None) -> None:
         self.started = started
         self.namespace = namespace
         self.setup = setup
         self.pairs: list[Pair] = []
+        self.watch = watch
         self.error: TargetError | None = None
+        self.stuck: Stuck | None = None
 
 
 class _Tap(SimplePlugin):
@@ -186,7 +195,16 @@ class _Runner(WorkflowRunner):
         self._taken = taken
 
     def prepare_workflow(self, defn: Any) -> None:
-        self._inner.prepare_workflow(defn)
+        """Of the workflow at hand only: each costs an import of its module in a sandbox."""
+        if defn.name not in (None, self._taken.started.workflow_type.name):
+            return
+        try:
+            self._inner.prepare_workflow(defn)
+        except Exception as error:
+            self._taken.error = TargetError(
+                Code.BAD_TARGET, f"workflow {defn.name} cannot be made: {type(error).__name__}: {error}"
+            )
+            raise
 
     def create_instance(self, det: Any) -> Any:
         return _Instance(self._inner.create_instance(self._as_it_was(det)), self._taken)
@@ -217,12 +235,25 @@ class _Instance:
     def activate(self, activation: Any) -> Any:
         given = WorkflowActivation()
         given.CopyFrom(activation)  # an instance takes jobs out of it
-        completion = self._inner.activate(activation)
+        completion = self._activate(activation)
         if not any(job.HasField("remove_from_cache") or job.HasField("query_workflow") for job in given.jobs):
             answered = WorkflowActivationCompletion()
             answered.CopyFrom(completion)  # it is encoded in place later
             self._taken.pairs.append((given, answered))
         return completion
+
+    def _activate(self, activation: Any) -> Any:
+        if self._taken.watch is None:
+            return self._inner.activate(activation)
+        try:
+            with self._taken.watch.on():
+                return self._inner.activate(activation)
+        except Stuck as stuck:
+            stuck.length = activation.history_length
+            self._taken.stuck = stuck
+            failed = WorkflowActivationCompletion()  # core gives up then
+            failed.failed.failure.message = "the workflow's code came to no stop"
+            return failed
 
 
 class _Silent(logging.Filter):

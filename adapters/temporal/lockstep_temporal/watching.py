@@ -22,9 +22,11 @@ _DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "pudb", "pydevd", "_pydevd_bundle"
 
 
 class Stuck(BaseException):
-    """The watched code ran for longer than it may. `frame`: where it was."""
+    """The watched code ran for longer than it may. `frame`: where it was; `length`: of the history, where it is an
+    activation that is known by that."""
 
     frame: Any = None
+    length = 0
 
 
 class Watch:

@@ -73,3 +73,15 @@ class Drifting:
             noise = int.from_bytes(os.urandom(4))
             done.append(await workflow.execute_activity(add, args=[noise, list(done)], start_to_close_timeout=SOON))
         return done
+
+
+@workflow.defn(name="Steps")
+class NeverStops:
+    @workflow.run
+    async def run(self, count: int) -> list[int]:
+        done: list[int] = []
+        for number in range(1, count + 1):
+            done.append(await workflow.execute_activity(add, args=[number, list(done)], start_to_close_timeout=SOON))
+            while number == 3:
+                done.append(done.pop())
+        return done

@@ -85,6 +85,14 @@ def test_inputs_that_are_drawn_anew_are_drift(store: Path) -> None:
     assert [(entry.source, entry.count) for entry in done.coverage if entry.how == "differs"] == [(SOURCE, 5)]
 
 
+def test_code_that_comes_to_no_stop_ends_the_replay(store: Path) -> None:
+    run = imported(store, committed("steps"))
+    found = lockstep.replay(run, stepped.NeverStops, store=store, deadline=0.3).report.difference
+    assert found is not None
+    assert (found.code, found.step) == (Code.STUCK, 3)
+    assert found.source.endswith(" in NeverStops.run")
+
+
 def test_an_execution_that_goes_on_is_identical_up_to_its_end(store: Path) -> None:
     history = json.loads(committed("steps"))
     history["events"] = history["events"][:17]
