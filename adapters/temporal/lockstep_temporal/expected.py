@@ -57,6 +57,7 @@ class Expecting:
         self._origins = Origins()
         self._recorded: _Sent = _Sent()
         self._now: _Sent = _Sent()
+        self._ahead: list[WorkflowCommand] = []  # that the history has later, if at all
         self._accepted: set[str] = set()
         self._abandoned: set[tuple[str, int]] = set()
         self._locals: dict[int, str] = {}  # types of local activities that the code has begun, by number
@@ -82,6 +83,7 @@ class Expecting:
             return wrong
         was = self._as_recorded(rebuilt, pairs)
         places, now = self._as_now(rebuilt, pairs)
+        now = self._in_time(places, now, len(was), pairs)
         found = compare(self._completion(was), self._completion(now), volatile, drifts)
         if found is None:
             return None
@@ -94,6 +96,20 @@ class Expecting:
         made.successful.SetInParent()
         made.successful.commands.extend(commands)
         return made
+
+    def _in_time(
+        self, places: list[tuple[int, int]], now: list[WorkflowCommand], count: int, pairs: Sequence[Pair]
+    ) -> list[WorkflowCommand]:  # fmt: skip
+        """The commands that may be in the history by now. A worker that is not through with its local activities within
+        a workflow task gives the commands behind their markers with the next one, which may not have been yet."""
+        given = [*self._ahead, *now]
+        places[:0] = [(0, -1)] * len(self._ahead)
+        self._ahead = []
+        local = next((n for n, pair in enumerate(pairs) if _resolves_locally(pair)), len(pairs))
+        if len(given) > count and places[count][0] >= local:
+            self._ahead = given[count:]
+            return given[:count]
+        return given
 
     # What the history has.
 
@@ -254,6 +270,11 @@ def _patch(said: Any) -> None:
     said.ClearField("deprecated")  # a patch becomes a deprecated one without being another
 
 
+def _own_reason(said: Any) -> None:
+    """Core tells the server the reason with who it is that asks."""
+    said.reason = said.reason.rpartition(" with reason: ")[2]
+
+
 def _reasonless(said: Any) -> None:
     said.ClearField("reason")  # core of some versions does not pass it on
 
@@ -264,6 +285,7 @@ _CLEAN: dict[str, Callable[[Any], None]] = {
     "continue_as_new_workflow_execution": _typeless,
     "set_patch_marker": _patch,
     "cancel_child_workflow_execution": _reasonless,
+    "request_cancel_external_workflow_execution": _own_reason,
 }
 
 
@@ -274,6 +296,10 @@ def _map(attributes: Any) -> Any:
 
 def _all(pairs: Iterable[Pair]) -> Iterable[WorkflowCommand]:
     return (command for _, completion in pairs for command in completion.successful.commands)
+
+
+def _resolves_locally(pair: Pair) -> bool:
+    return any(job.HasField("resolve_activity") and job.resolve_activity.is_local for job in pair[0].jobs)
 
 
 def _patches(commands: Iterable[WorkflowCommand]) -> list[Any]:

@@ -227,7 +227,7 @@ def _child_ended(how: str, message: str) -> _Make:
             if said.HasField("details"):
                 failure.cause.canceled_failure_info.details.CopyFrom(said.details)
         elif how == "timed out":
-            failure.cause.message = "Child Workflow execution timed out"
+            failure.cause.message = "Timed out"
             failure.cause.timeout_failure_info.timeout_type = 1  # start to close
         else:
             failure.cause.terminated_failure_info.SetInParent()
@@ -252,7 +252,7 @@ def _not_signalled(job: Any, said: Any, event: Any, origins: Origins) -> bool:
     made = job.resolve_signal_external_workflow
     made.seq = origins.of(said.initiated_event_id)
     made.failure.message = "Unable to signal external workflow because it was not found"
-    made.failure.application_failure_info.SetInParent()
+    _not_found(made, said)
     return True
 
 
@@ -267,10 +267,17 @@ def _cancel_asked(job: Any, said: Any, event: Any, origins: Origins) -> bool:
 def _cancel_not_asked(job: Any, said: Any, event: Any, origins: Origins) -> bool:
     if not _cancel_asked(job, said, event, origins):
         return False
-    failure = job.resolve_request_cancel_external_workflow.failure
-    failure.message = "Unable to cancel external workflow because it was not found"
-    failure.application_failure_info.SetInParent()
+    made = job.resolve_request_cancel_external_workflow
+    made.failure.message = "Unable to cancel external workflow because it was not found"
+    _not_found(made, said)
     return True
+
+
+def _not_found(made: Any, said: Any) -> None:
+    made.failure.application_failure_info.SetInParent()
+    if "cause" in made.DESCRIPTOR.fields_by_name:  # older versions tell neither cause nor type
+        made.cause = said.cause
+        made.failure.application_failure_info.type = "ExternalWorkflowExecutionNotFound"
 
 
 def _seed(job: Any, said: Any, event: Any, origins: Origins) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 from google.protobuf.json_format import ParseError
 
 from lockstep.errors import Code, StoreError
-from lockstep_temporal.tasks import attributes, kind_of
+from lockstep_temporal.jobs import KINDS
+from lockstep_temporal.tasks import COMMANDS, attributes, kind_of
 
 _PAYLOAD = frozenset({"metadata", "data", "externalPayloads", "external_payloads"})
 _STARTED = "WORKFLOW_EXECUTION_STARTED"
@@ -111,12 +112,13 @@ def _referring(events: Sequence[Any]) -> None:
     kinds = {event.event_id: kind_of(event) for event in events}
     for event in events:
         said = attributes(event)
-        for field, wanted in _REFERS.get(kind_of(event), ()):
+        kind = kind_of(event)
+        if (said is None and kind in KINDS) or (kind in COMMANDS and (said is None or not said.ByteSize())):
+            raise _bad(f"it is not what Temporal writes: event {event.event_id} ({kind}) says nothing")
+        for field, wanted in _REFERS.get(kind, ()):
             number: int = getattr(said, field)
             if not 0 < number < event.event_id or kinds[number] != wanted:
-                raise _bad(
-                    f"event {event.event_id} ({kind_of(event)}) is about event {number}, which is no earlier {wanted}"
-                )
+                raise _bad(f"event {event.event_id} ({kind}) is about event {number}, which is no earlier {wanted}")
 
 
 _SCHEDULED = (("scheduled_event_id", "ACTIVITY_TASK_SCHEDULED"),)

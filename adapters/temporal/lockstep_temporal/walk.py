@@ -36,6 +36,7 @@ type Pair = tuple[WorkflowActivation, WorkflowActivationCompletion]
 _LOGGERS = ("temporalio.worker._workflow", "temporalio.worker._workflow_instance", "temporalio.worker._replayer")
 # What core says of a workflow that does not fit its history, inside the text of a Rust error.
 _NONDETERMINISM = re.compile(r"\[TMPRL1100\]\s*(?P<told>.*?)(?:\"|\\\"|, failure_info|$)", re.DOTALL)
+_FATAL = re.compile(r"Fatal error in workflow machines: (?P<told>.*?)(?:\"|\\\"|, failure_info|$)", re.DOTALL)
 _EVENT = re.compile(r"HistoryEvent\(id: (?P<id>\d+)")
 _TASK_FAILED = "Workflow activation completion failed"
 
@@ -114,6 +115,9 @@ def verdict(error: BaseException) -> Verdict:
     if found is not None:
         told = found["told"].replace('\\"', '"').strip()
         return Verdict(told.removeprefix("Nondeterminism error: "), number, whole)
+    fatal = _FATAL.search(whole)
+    if fatal is not None:
+        return Verdict(fatal["told"].replace('\\"', '"').strip(), number, whole)
     if _TASK_FAILED in whole:
         return Verdict("the workflow's code raised, which fails the workflow task", number, whole, code=True)
     return Verdict(whole.partition("\n")[0], number, whole)
