@@ -1,4 +1,4 @@
-"""Temporal without a server: what importing, replaying and bisecting a workflow's history takes.
+"""Temporal: what recording, importing, replaying, forking and bisecting a workflow takes.
 
     python bench/temporal.py [--quick] [--write]
 
@@ -32,14 +32,16 @@ _TABLE = re.compile(r"(<!-- temporal[^>]*-->\n).*?(<!-- end of temporal -->)", r
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """How much is done. `lengths`: activities of three histories, each twice as long as the one before."""
+    """How much is done. `lengths`: activities of three histories, each twice as long as the one before; `runs`: on the
+    server, of each sort."""
 
     rounds: int
     lengths: tuple[int, int, int]
+    runs: int
 
 
-FULL = Sizes(rounds=3, lengths=(500, 1000, 2000))
-QUICK = Sizes(rounds=1, lengths=(50, 100, 200))
+FULL = Sizes(rounds=3, lengths=(500, 1000, 2000), runs=20)
+QUICK = Sizes(rounds=1, lengths=(50, 100, 200), runs=3)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -57,10 +59,10 @@ class Row(msgspec.Struct, frozen=True):
         return self.title, self.unit, figure(self.figures), goal
 
 
-def _costs(*words: object) -> dict[str, float]:
+def _costs(*words: object, workload: str = "workflow_costs.py") -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder, "figures.json")
-        run([sys.executable, WORKLOADS / "workflow_costs.py", *words, figures])
+        run([sys.executable, WORKLOADS / workload, *words, figures])
         found: dict[str, float] = json.loads(figures.read_text())
         return found
 
@@ -71,7 +73,7 @@ def _histories(sizes: Sizes) -> Iterator[Row]:
     for what in ("import", "replay"):
         took = [[each[what] for each in rounds] for rounds in found]
         for length, seconds in zip(sizes.lengths, took, strict=True):
-            yield Row(f"{what} of a history of {length:,} activities", "ms", [each * 1e3 for each in seconds])
+            yield Row(f"{what} of a history of {length:,} activities", "CPU ms", [each * 1e3 for each in seconds])
         # What an activity more takes, late and early: what is quadratic would double.
         growth = [
             ((last - between) / (long - middle)) / ((between - first) / (middle - short))
@@ -124,14 +126,24 @@ def _command() -> float:
         return spent.wall / 1e3
 
 
+def _server(sizes: Sizes) -> Iterator[Row]:
+    found = [_costs(sizes.runs, workload="workflow_server.py") for _ in range(sizes.rounds)]
+    for what, title in (
+        ("fresh", "fresh run of 5 activities on the development server"), ("recorded", "the same, recorded"),
+        ("fork", "fork of it with another first answer, no server: median of 50"),
+    ):  # fmt: skip
+        yield Row(title, "ms", [each[what] * 1e3 for each in found])
+    yield Row("fork / fresh run", "", [each["fork"] / each["fresh"] for each in found], 0.2)
+
+
 def measure(sizes: Sizes, show: Callable[[str], object]) -> list[Row]:
     """Measures all; each line is shown as it is known."""
     rows: list[Row] = []
-    for part in (_histories, _bisects):
+    for part in (_server, _histories, _bisects):
         for row in part(sizes):
             rows.append(row)
             title, unit, shown, goal = row.cells()
-            show(f"{title:<72}{unit:<4}{shown:>14}   {goal}".rstrip())
+            show(f"{title:<72}{unit:<7}{shown:>14}   {goal}".rstrip())
     return rows
 
 

@@ -112,7 +112,9 @@ def load(entry: EntryPoint, source: str) -> Adapter:
 
 def require(adapter: Adapter) -> str:
     """The installed version of an adapter's framework. Raises TargetError LS404 where it is missing."""
-    version = installed_version(adapter)
+    place = adapter.distribution, tuple(sys.path)
+    # To read a distribution's metadata takes longer than all else that a fork begins with.
+    version = _found.get(place) or installed_version(adapter)
     if version is None:
         what = f'"{_HERE}[{adapter.extra}]"' if adapter.extra else adapter.distribution
         raise TargetError(
@@ -120,7 +122,11 @@ def require(adapter: Adapter) -> str:
             f"{adapter.title} is not installed here ({sys.executable}). Install it: "
             f"{sys.executable} -m pip install {what}",
         )
+    _found[place] = version
     return version
+
+
+_found: dict[tuple[str, tuple[str, ...]], str] = {}
 
 
 def installed_version(adapter: Adapter) -> str | None:
