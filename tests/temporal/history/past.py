@@ -45,9 +45,11 @@ def against(events: Sequence[Any], target: Any = kitchen_sink) -> tuple[Against,
     return found, next(filter(None, (found.differs(number) for number in range(len(steps)))), None)
 
 
-def changed(folder: Path, monkeypatch: Any, name: str, *changes: tuple[str, str]) -> ModuleType:
-    """The kitchen sink's module with changes, as another module."""
-    source = Path(kitchen_sink.__file__).read_text()
+def changed(
+    folder: Path, monkeypatch: Any, name: str, *changes: tuple[str, str], of: ModuleType = kitchen_sink
+) -> ModuleType:  # fmt: skip
+    """A module with changes, as another module."""
+    source = Path(of.__file__ or "").read_text()
     for old, new in changes:
         assert source.count(old) == 1, old
         source = source.replace(old, new)

@@ -41,7 +41,7 @@ def test_executions_that_continue_as_new_are_turns(store: Store) -> None:
 
 def test_an_execution_is_taken_in_once(store: Store) -> None:
     imported(store, "steps")
-    with pytest.raises(StoreError, match="temporal/steps has execution .* already") as raised:
+    with pytest.raises(StoreError, match=r"temporal/steps has execution .* already") as raised:
         imported(store, "steps")
     assert raised.value.code is Code.UNWRITABLE
     assert history.imports(store, committed("steps").encode(), "again") == "again"

@@ -189,7 +189,7 @@ def test_a_history_of_an_old_server_needs_the_workflows_id(store: Store) -> None
         del events[0]["workflowExecutionStartedEventAttributes"]["workflowId"]
 
     data = past.edited("steps", nameless)
-    with pytest.raises(StoreError, match="LS214 .*does not say the workflow's id.* give it by --run ID"):
+    with pytest.raises(StoreError, match=r"LS214 .*does not say the workflow's id.* give it by --run ID"):
         history.imports(store, data)
     assert history.imports(store, data, "temporal/order-7") == "temporal/order-7"
     assert Recorded(store.run("temporal/order-7")).native["workflow_id"] == "order-7"
