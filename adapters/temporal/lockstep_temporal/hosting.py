@@ -243,14 +243,18 @@ class Hosted:
             seat = self._began(told, init.workflow_id.removeprefix(self._prefix))
         else:
             seat = self._seats[told.run_id]
-            jobs = [each for job in told.jobs for each in self._jobs(seat, job)]
-            if jobs:
-                made = seat.activation(told, jobs)
-                seat.actor.world.see(made)
-                self._task(seat, made)
+            self._tell(seat, told, [each for job in told.jobs for each in self._jobs(seat, job)])
+            while seat.comes:
+                self._tell(seat, told, seat.came())
         if seat.actor is self.main and seat.actor.world.ended is None:
             self._arrive()
         return seat.taken()
+
+    def _tell(self, seat: Seat, told: WorkflowActivation, jobs: Sequence[WorkflowActivationJob]) -> None:
+        if jobs and seat.actor.world.ended is None:
+            made = seat.activation(told, jobs)
+            seat.actor.world.see(made)
+            self._task(seat, made)
 
     def _began(self, told: WorkflowActivation, id: str) -> Seat:
         """The first activation of an execution."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_commands import WorkflowCommand
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
@@ -35,6 +36,15 @@ _CANCELS = {
 _PASSED = ("cancel_timer", "set_patch_marker")  # as they are
 
 
+class _Standing(msgspec.Struct, frozen=True):
+    """What a timer of ours stands for: a job for the code that answers `key`, or a command for the server. `at`: when
+    it is due, by the code's clock."""
+
+    at: int
+    key: Key | None
+    what: WorkflowActivationJob | WorkflowCommand
+
+
 class Seat:
     """An execution. `prefix`: of workflow ids on the server; `task_queue`: the only one there is."""
 
@@ -50,8 +60,9 @@ class Seat:
         self._out: list[WorkflowCommand] = []
         self._last: list[WorkflowCommand] = []  # ends the task
         self._held: dict[Key, WorkflowCommand] = {}  # asked for, and not decided yet
-        self._standing: dict[int, tuple[Key | None, WorkflowActivationJob | WorkflowCommand]] = {}
-        self._real = self._length = 0
+        self._standing: dict[int, _Standing] = {}
+        self._came: list[_Standing] = []
+        self._real = self._length = self._numbers = 0
         self._now = actor.world.now
         self._before = actor.world.last.history_length
 
@@ -87,14 +98,10 @@ class Seat:
         return made
 
     def answers(self, job: WorkflowActivationJob) -> Iterator[WorkflowActivationJob]:
-        """What the code is told of an answer."""
-        world, kind = self.actor.world, job.WhichOneof("variant") or ""
+        """What the code is told of an answer. Of what is answered here, `came` tells."""
+        kind = job.WhichOneof("variant") or ""
         if kind == "fire_timer" and job.fire_timer.seq >= _STANDS_IN:
-            key, stood = self._standing.pop(job.fire_timer.seq)
-            if isinstance(stood, WorkflowCommand):
-                self._out.append(stood)
-            elif key is None or world.waits_for(key):
-                yield stood
+            self._came.append(self._standing.pop(job.fire_timer.seq))
             return
         key = (ANSWERS[kind], getattr(job, kind).seq) if kind in ANSWERS else None
         if key in self.given:
@@ -104,6 +111,25 @@ class Seat:
         if kind == "resolve_child_workflow_execution":
             self._unprefixed(told, key)
         yield told
+
+    def came(self) -> list[WorkflowActivationJob]:
+        """What was answered here and has come by now, that of one moment after the other: the code is told of it when
+        it has been told of what else has come, for that may have come earlier."""
+        first = min((each.at for each in self._came), default=0)
+        now = [each for each in self._came if each.at == first]
+        self._came = [each for each in self._came if each.at != first]
+        self._out += [each.what for each in now if isinstance(each.what, WorkflowCommand)]
+        waits = self.actor.world.waits_for
+        return [
+            each.what
+            for each in now
+            if isinstance(each.what, WorkflowActivationJob) and each.key is not None and waits(each.key)
+        ]
+
+    @property
+    def comes(self) -> bool:
+        """Whether there is more of that."""
+        return bool(self._came)
 
     def _unprefixed(self, job: WorkflowActivationJob, key: Key | None) -> None:
         """Failures of a child name it as the code does."""
@@ -165,10 +191,9 @@ class Seat:
 
     def later(self, wait: int, key: Key | None, what: WorkflowActivationJob | WorkflowCommand) -> None:
         """A job for the code, or a command for the server, when so many nanoseconds have passed."""
-        number = _STANDS_IN + len(self._standing)
-        while number in self._standing:
-            number += 1
-        self._standing[number] = key, what
+        self._numbers += 1
+        number = _STANDS_IN + self._numbers
+        self._standing[number] = _Standing(self.actor.world.now + max(wait, 0), key, what)
         command = WorkflowCommand()
         command.start_timer.seq = number
         command.start_timer.start_to_fire_timeout.FromNanoseconds(max(wait, 0))
