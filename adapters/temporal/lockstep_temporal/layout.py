@@ -219,7 +219,7 @@ def step_record(
 
 def job_text(job: Answered, name: str) -> str:
     """A job in a word or two. `name`: that of what it answers."""
-    kind = c.LOCAL_ACTIVITY if job.local else job.kind
+    kind = c.LOCAL_ACTIVITY if job.local else c.CHILD if job.kind == c.CHILD_START else job.kind
     words = {c.STARTED: "started", Status.OK: "fired" if kind == c.TIMER else "done"}
     told = [kind.replace("_", " "), name or job.name]
     if job.seq >= 0:

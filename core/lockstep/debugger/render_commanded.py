@@ -14,6 +14,7 @@ from lockstep.log.model import Status
 from lockstep.log.native import ATTEMPT, GIVEN
 from lockstep.log.timeline import Effect, Step, Timeline
 
+START = "start"
 _WIDE = 160  # columns for what a row says
 _ANSWER = 72  # and for an answer in it
 _COMMANDS = 4  # that a row names
@@ -38,11 +39,15 @@ def rows(timeline: Timeline, step: Step, told: Commanded | None, marks: Iterator
 
 def _asking(step: Step, told: Commanded) -> list[Piece]:
     """The cells of a step to which no answer led, as of the first."""
-    named = f"{safe(step.name)}   " if step.name and step.name != step.kind else ""
+    named = safe(step.name) if step.name != step.kind else ""
+    if step.kind != START:
+        # Something was heard of what is still on, as that a child has started.
+        named = safe(", ".join(told.jobs).removeprefix(f"{step.kind} ")) or named
     asked = [safe(one) for one in told.commands[:_COMMANDS]]
     more = f" and {len(told.commands) - _COMMANDS} more" if len(told.commands) > _COMMANDS else ""
     then = f"→ {', '.join(asked)}{more}" if asked else ""
-    return [(f"○ {safe(step.kind)}", "dim"), cut(f"{named}{then}".rstrip(), _WIDE), "", "", ""]
+    said = "   ".join(part for part in (named, then) if part)
+    return [(f"○ {safe(step.kind)}", "dim"), cut(said, _WIDE), "", "", ""]
 
 
 def _effect(timeline: Timeline, effect: Effect) -> list[Piece]:
@@ -50,10 +55,12 @@ def _effect(timeline: Timeline, effect: Effect) -> list[Piece]:
     answered = listing.answered(timeline, effect)
     cells = render_log.effect_row(call, answered if answered != branches.RECORDED else "")
     tried = sum(child.kind == ATTEMPT for child in effect.children)
-    if call.conversation is None and not call.error and call.status in (Status.OK, None):
-        cells[1] = cut(_said(call), _WIDE)
     if call.error:
-        cells[1] = f"{safe(call.name)}   {safe(commanded.failure(timeline, effect)[-1])}", "bad"
+        cells[1] = cut(f"{_asked(call)}   {safe(brief(commanded.failure(timeline, effect)[-1]))}", _WIDE), "bad"
+    elif call.status is Status.CANCELLED:
+        cells[1] = cut(f"{_asked(call)}   cancelled", _WIDE), "warn"
+    elif call.conversation is None:
+        cells[1] = cut(_said(call), _WIDE)
     if effect.kind in GIVEN:
         cells[0], cells[4] = (f"○ {safe(effect.kind)}", "dim"), ""
     if tried > 1:
@@ -65,12 +72,23 @@ def _effect(timeline: Timeline, effect: Effect) -> list[Piece]:
 def _said(call: Call) -> str:
     """A call in words, with what came of it."""
     if call.kind in GIVEN:
-        return f"{safe(call.name)}({safe(listed(call.outcome))})"
+        brought = safe(listed(call.outcome or []))
+        return f"{safe(call.name)}({brought})" if call.name else brought
+    asked = _asked(call)
+    return asked if call.outcome is None else f"{asked}   → {safe(inert.line(call.outcome, _ANSWER))}"
+
+
+def _asked(call: Call) -> str:
     has = isinstance(call.request, dict) and "arguments" in call.request
     known = has and call.request["arguments"] is not None
     arguments = safe(cut(render_log.arguments(call.request), _ANSWER)) if known else "?"
-    asked = f"{safe(call.name)}({arguments})" if has else safe(call.name)
-    return asked if call.outcome is None else f"{asked}   → {safe(inert.line(call.outcome, _ANSWER))}"
+    return f"{safe(call.name)}({arguments})" if has else safe(call.name)
+
+
+def brief(error: str) -> str:
+    """An error without the module of its class."""
+    name, colon, text = error.partition(": ")
+    return f"{name.rpartition('.')[2]}{colon}{text}"
 
 
 def listed(values: Any) -> str:

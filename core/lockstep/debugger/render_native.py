@@ -75,7 +75,8 @@ def _turn_row(timeline: Timeline, turn: native.Turn, row: TurnRow) -> list[Piece
         what = render_commanded.turn(row)
     ended: Piece = _ENDED.get(row.status, ("" if row.status == Status.OK.value else row.status, "warn"))
     # A refusal says in further lines what to do, which `show` has.
-    failed = safe(row.error.partition("\n")[0])
+    said = row.error if row.execution is UNSET else render_commanded.brief(row.error)
+    failed = safe(said.partition("\n")[0])
     error: Piece = (cut(f"{what}   {failed}", _WIDE), "bad") if failed else what
     duration = words.duration(row.duration / 1e9) if row.duration is not None else ""
     return ["", "", (f"turn {row.number}", "strong"), error, ended, "", duration, ""]

@@ -67,7 +67,7 @@ def test_the_log_of_a_workflow_has_activities_timers_signals_and_children_and_wh
     assert cli("log", "order-7") == [
         f"{RUN}@main  complete",
         'turn 2  Order(453)  continue_as_new  → "nothing to do"  20 ms',
-        "6  ● activity  look_up  LookupError: no order 453  unknown  20 ms",
+        '6  ● activity  look_up("453")  LookupError: no order 453  unknown  20 ms',
         '5  ○ start  → activity look_up("453")',
         'turn 1  Order(452, {"fast": true})  → continues as new(453)  6.6 s',
         '4  ● child  Invoice(452)  → "inv-1"  unknown  0.50 s',
@@ -117,8 +117,8 @@ def test_an_error_is_shown_with_what_caused_it(store: str, cli: Cli) -> None:
         made.step("activity", "pay", ["activity pay failed"], ["fail workflow"], **notes)
         made.end(turn, {**failed, "cause": {"exception": cause}}, Status.ERROR)
     assert cli("log", "failed")[1:3] == [
-        "turn 1  Order(1)  app.errors.Declined: card 1881  failed  <1 ms",
-        "1  ● activity  pay  app.errors.Declined: card 1881  unknown  <1 ms",
+        "turn 1  Order(1)  Declined: card 1881  failed  <1 ms",
+        "1  ● activity  pay(1)  Declined: card 1881  unknown  <1 ms",
     ]
     shown = cli("show", "failed:1")
     assert "error  sdk.ActivityError: activity failed" in shown
