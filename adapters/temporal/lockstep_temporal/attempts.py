@@ -25,7 +25,7 @@ PENDING: Value = {"$": "pending"}
 
 type Told = Callable[[], Value]  # makes what is stored, in our thread, of what nobody changes any more
 
-_MOST_KEPT = 1000  # of an attempt whose activity is not in the log yet
+_MOST_KEPT = 10_000  # heartbeats that may wait in memory
 _places: dict[str, Places] = {}  # by path of the store; of our thread
 _missed: set[str] = set()  # types of workflows whose activities nobody here has asked for
 
@@ -46,6 +46,7 @@ class Attempt:
         self._pos = 0
         self._told: deque[tuple[Kind, str, int, Told | None]] = deque()
         self._sought = False
+        self._dropped = 0
 
     def begin(self, heartbeat: Told | None) -> None:
         """It is about to run. `heartbeat`: the details of the last one of an attempt before."""
@@ -68,9 +69,13 @@ class Attempt:
         self._tell(Kind.END, status, value)
 
     def _tell(self, kind: Kind, what: str, told: Told | None) -> None:
-        if not self.lost and len(self._told) < _MOST_KEPT:
-            self._told.append((kind, what, untapped.monotonic_ns(), told))
-            scribe.put(self._write)
+        if self.lost:
+            return
+        if kind is Kind.PART and len(self._told) >= _MOST_KEPT:
+            self._dropped += 1
+            return
+        self._told.append((kind, what, untapped.monotonic_ns(), told))
+        scribe.put(self._write)
 
     # In our thread.
 
@@ -99,9 +104,15 @@ class Attempt:
             self._place = places.find(info.workflow_id, info.workflow_run_id, info.activity_id)
         if self._place is None:
             return False
+        over = False
         while self._told:
+            over = self._told[0][0] is Kind.END
             self._emit(self._place, *self._told.popleft())
-        self._place.journal.flush()
+        if over:
+            self._place.journal.flush()
+            if self._dropped:
+                lost = RuntimeError(f"{self._dropped} heartbeats came faster than they could be stored")
+                scribe.fault(f"activity {self._info.activity_type}", lost)
         return True
 
     def _emit(self, place: Place, kind: Kind, what: str, when: int, told: Told | None) -> None:

@@ -180,6 +180,8 @@ def _tell_command(make: Callable[..., Any], *given: Any) -> None:
 
 def _tell(make: Callable[..., Any], given: tuple[Any, ...], count: int) -> None:
     """Sends what `make` makes of it. What goes wrong here is told, and nothing to the workflow."""
+    if not workflow.in_workflow():
+        return  # the collector ends the coroutine of an instance that was let go of
     try:
         if workflow.unsafe.is_replaying_history_events() or _evicting():
             return

@@ -26,8 +26,9 @@ from lockstep_temporal.recorded import Recorded
 from lockstep_temporal.recording import At, Recorder
 from lockstep_temporal.scribe import scribe
 
-QUIET = 0.01  # seconds without a word after which a task counts as told
+QUIET = 0.1  # seconds without a word after which a task counts as told
 _MOST = 1000  # executions that are on here
+_FIRST = 3  # length of a history in its first task, where nothing has come in between
 
 
 class Observer:
@@ -128,7 +129,9 @@ class _Execution:
             self._write()
         if self._told is None:
             self._told = _Told(seen, when, [], [])
-        if job is not None:
+        if job is not None and job.HasField("initialize_workflow"):
+            self._told.jobs.insert(0, job)  # the code of signals and updates may have run before
+        elif job is not None:
             self._told.jobs.append(job)
         if command is not None:
             self._told.commands.append(command)
@@ -145,11 +148,21 @@ class _Execution:
         self._recorder.close()
 
     def _settle(self, last: bool) -> bool:
-        if not last and untapped.monotonic() - self._heard < QUIET:
+        if not last and (self._lacks_beginning() or untapped.monotonic() - self._heard < QUIET):
             return False
         self._waits = False
         self._write()
         return True
+
+    def _lacks_beginning(self) -> bool:
+        """Whether what began the execution is still to come: the code of a signal or update goes first, and is slow."""
+        told = self._told
+        return (
+            told is not None
+            and told.seen.length <= _FIRST
+            and self._recorder.run_id != told.seen.run_id
+            and not any(job.HasField("initialize_workflow") for job in told.jobs)
+        )
 
     def _write(self) -> None:
         told, self._told = self._told, None

@@ -95,6 +95,11 @@ class Scribe:
         self.put(done.release)
         return bool(done.acquire(timeout=timeout))
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done, now or later."""
+        return self._jobs.empty() and not self._waiting
+
     def fault(self, where: str, error: BaseException) -> None:
         """Something of ours went wrong, which the program is not to notice."""
         said = f"{where}: {type(error).__name__}: {error}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import random
 import sqlite3
@@ -19,9 +20,11 @@ from kitchen_sink import Edges, KitchenSink, Order, serve_kitchen_sink
 from live_server import Server, Work, events, run, unique, worked, working
 from observed import effects, recorded, steps
 from temporalio.client import WorkflowFailureError
+from temporalio.worker import ExecuteWorkflowInput, WorkflowInboundInterceptor
 
 from lockstep.log.store import open_store
 from lockstep_temporal import LockstepInterceptor
+from lockstep_temporal.inside import Inbound
 from lockstep_temporal.scribe import scribe
 
 OWN: dict[str, Any] = {"workflows": own.WORKFLOWS, "activities": own.ACTIVITIES}
@@ -66,7 +69,7 @@ def test_activities_children_signals_and_updates_are_recorded_with_what_was_aske
     declined = found["activity", "declined"][1]
     assert "card 4711 was declined" in str(declined)
     assert [name for kind, name, _, _ in effects(read) if kind == "update"] == ["close"]  # one was rejected
-    assert steps(read)[0][0] in ("start", "signal")
+    assert steps(read)[0] == ("start", "KitchenSink")
     assert read.reader.info.incomplete == 0
 
 
@@ -116,6 +119,33 @@ def test_random_numbers_are_those_that_the_workflow_draws_without_us(
     for program, result in zip(programs, results, strict=True):
         drawn = random.Random(result["seed"])
         assert result["drawn"] == [drawn.random() for _ in range(len(program) + 1)]
+
+
+def test_a_signal_that_starts_a_workflow_comes_after_its_start(temporal_server: Server, store: Path) -> None:
+    ran = run(
+        temporal_server, own.Waits.run, "ada", start={"start_signal": "say", "start_signal_args": ["at once"]},
+        interceptors=[LockstepInterceptor(str(store))], **OWN,
+    )  # fmt: skip
+    assert scribe.flush()
+    read = recorded(store, ran.workflow_id)
+    assert (steps(read)[0], read.turns[0].arguments) == (("start", "Waits, say"), ["ada"])
+    assert effects(read)[0] == ("signal", "say", {}, ["at once"])
+
+
+def test_a_workflow_that_the_collector_ends_tells_nothing() -> None:
+    class Ends(WorkflowInboundInterceptor):
+        def __init__(self) -> None:
+            pass
+
+        async def execute_workflow(self, input: Any) -> Any:
+            await asyncio.sleep(0)
+
+    inbound = Inbound(Ends())
+    inbound._on = True
+    running = inbound.execute_workflow(ExecuteWorkflowInput(own.Waits, own.Waits.run, ["ada"], {}))
+    running.send(None)
+    running.close()  # outside of any workflow's loop
+    assert inspect.getcoroutinestate(running) == inspect.CORO_CLOSED
 
 
 def test_a_task_that_fails_and_is_tried_again_is_recorded_once(temporal_server: Server, store: Path) -> None:
@@ -252,8 +282,8 @@ def test_a_store_that_cannot_be_written_stops_no_workflow(
         temporal_server, own.Grows.run, 1, interceptors=[LockstepInterceptor(str(tmp_path / "taken"))], **OWN
     )  # fmt: skip
     assert ran.result == ["round 0"]
-    while not scribe.faults:
+    while not (scribe.flush() and scribe.idle):
         time.sleep(0.01)
-    assert "taken" in scribe.faults[0]
+    assert scribe.faults and "taken" in scribe.faults[0]
     scribe.faults.clear()
     assert "lockstep could not record" in caplog.text
