@@ -61,7 +61,8 @@ def started(event: Any, run_id: str) -> WorkflowActivationJob:
     made.first_execution_run_id = said.first_execution_run_id
     made.attempt = said.attempt
     made.cron_schedule = said.cron_schedule
-    made.original_execution_run_id = said.original_execution_run_id or run_id
+    if "original_execution_run_id" in made.DESCRIPTOR.fields_by_name:  # of later versions
+        made.original_execution_run_id = said.original_execution_run_id or run_id
     made.start_time.CopyFrom(event.event_time)
     return job
 

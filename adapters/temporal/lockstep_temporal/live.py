@@ -144,7 +144,7 @@ class Live:
 
     async def _run(self, worker: Any) -> None:
         try:
-            await worker.run()
+            await worker.run(*_unlimited(worker))
             running = [each.task for each in worker._running_activities.values() if each.task is not None]
             if running:
                 await asyncio.wait(running, timeout=_PATIENCE)
@@ -262,3 +262,8 @@ def _worker(
         return _ActivityWorker(**{name: value for name, value in given.items() if name in parameters})
     except (TypeError, ValueError) as error:
         raise TargetError(Code.BAD_TARGET, f"the SDK does not take these activities: {error}") from error
+
+
+def _unlimited(worker: Any) -> tuple[None, ...]:
+    """What `run` of earlier versions asks for: the limits of payloads that a server has said, of which there are none."""
+    return (None,) if "payload_error_limits" in inspect.signature(worker.run).parameters else ()

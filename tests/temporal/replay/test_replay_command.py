@@ -32,11 +32,13 @@ class Greets:
         return said
 """
 
+# breakpoint() is let through the sandbox by versions that have a debugger of their own.
 DEBUGGED = """
 from datetime import timedelta
+from importlib.util import find_spec
 from temporalio import workflow
 
-@workflow.defn
+@workflow.defn(sandboxed=find_spec("temporalio.worker._debugger") is not None)
 class Greets:
     @workflow.run
     async def run(self, name: str) -> str:
