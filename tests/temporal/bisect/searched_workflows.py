@@ -49,3 +49,16 @@ class Buying:
         retry = RetryPolicy(maximum_attempts=1)
         await workflow.execute_activity(pay, told, start_to_close_timeout=SOON, retry_policy=retry)
         return f"{self.note}: {told}"
+
+
+@workflow.defn
+class Counting:
+    """Looks at one thing after the other, each in an execution of its own."""
+
+    @workflow.run
+    async def run(self, left: list[str], found: list[str]) -> list[str]:
+        if left:
+            told = await workflow.execute_activity(look, left[0], start_to_close_timeout=SOON)
+            again = await workflow.execute_activity(look, f"{left[0]} again", start_to_close_timeout=SOON)
+            workflow.continue_as_new(args=[left[1:], [*found, told, again]])
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -190,3 +191,39 @@ def test_a_history_of_production_is_searched_as_a_recording_is(store: Path) -> N
         run = history.imports(opened, measuring.history(FORTY, {23: measuring.BAD}).encode())
     found = bisect(store, run)
     assert (found.verdict, found.effect) == ("culprit", "23.1") and found.probes <= 7
+
+
+COUNTING = [searched.Counting, searched.look]
+
+
+def counted(store: Path, wrong: str) -> str:
+    """A chain of executions, in which one answer was wrong."""
+    with scripted(store, COUNTING, "counting") as script:
+        left, found = ["a", "b", "c"], list[str]()
+        while True:
+            script.start(left, found)
+            if not left:
+                break
+            for number, thing in enumerate((left[0], f"{left[0]} again"), 1):
+                found = [*found, "wrong" if thing == wrong else thing]
+                script.resolve(number, found[-1])
+            left = left[1:]
+    return "temporal/counting"
+
+
+@pytest.mark.parametrize(("wrong", "effect"), [("a", "1.1"), ("b", "4.1"), ("b again", "5.1"), ("c again", "8.1")])
+def test_a_culprit_in_an_earlier_execution_of_a_chain_is_found(store: Path, wrong: str, effect: str) -> None:
+    run = counted(store, wrong)
+    found = lockstep.bisect(
+        run, COUNTING, bad=lambda seen: "wrong" in seen.result, live=["look"], store=str(store)
+    )  # fmt: skip
+    assert (found.verdict, found.effect) == ("culprit", effect), [(one.at, one.why) for one in found.tried]
+
+
+def test_under_a_running_loop_it_is_awaited(store: Path) -> None:
+    run = measured(store, 6, {2: measuring.BAD})
+
+    async def search() -> Verdict:
+        return await lockstep.abisect(run, MEASURING, bad=is_low, live=["measure"], store=str(store))
+
+    assert asyncio.run(search()).effect == "2.1"
