@@ -50,7 +50,7 @@ def test_an_execution_is_taken_in_once(store: Store) -> None:
 def test_a_later_execution_alone_is_a_run_and_an_earlier_one_is_not_put_behind_it(store: Store) -> None:
     run = imported(store, "edges.2")
     assert Recorded(store.run(run)).turns[0].cause == "continue_as_new"
-    with pytest.raises(StoreError, match="import those in between first, all in one call"):
+    with pytest.raises(StoreError, match="import what comes before it first, or all in one call"):
         imported(store, "edges.1")
 
 

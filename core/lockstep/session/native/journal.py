@@ -304,7 +304,7 @@ class Journal:
     def _branch(self, name: str, at: int, fork: Event) -> Journal:
         assert self._store is not None
         shared = self._store.fork_shared(self.run, name, self.branch, at, fork)
-        return Journal(shared, self.secrets, run=self.run, meta=self.meta, store=self._store)
+        return type(self)(shared, self.secrets, run=self.run, meta=self.meta, store=self._store)
 
     def reader(self) -> RunReader:
         """Reads what is stored of the branch. Raises StoreError."""
