@@ -20,6 +20,7 @@ from lockstep.session.policy import Declared
 from lockstep.session.tail import Answer, Live
 from lockstep.session.tape import Recorded as Taped
 from lockstep_temporal.branching import Asked, Branch, command_of
+from lockstep_temporal.commands import Command
 from lockstep_temporal.drift import Drifts
 from lockstep_temporal.edited import Converter, Edits
 from lockstep_temporal.live import Live as Functions
@@ -105,20 +106,20 @@ class Decider:
         if ask.sort == "child" and ask.command.workflow_type in self.workflows and not self.branch.has(key):
             declared = _DRIVEN
         if not self._has(actor, key):
-            key = self._by_position(actor, told.kind, name, request, key)
+            key = self._by_position(told.kind, command, name, request, key)
         return Asked(told.kind, name, request, key, declared)
 
     def _has(self, actor: Actor, key: bytes) -> bool:
         """Whether the record has such a call past the cut, in this strand or another."""
         return key in self.branch.later_keys
 
-    def _by_position(self, actor: Actor, kind: str, name: str, request: Value, key: bytes) -> bytes:
+    def _by_position(self, kind: str, command: Command, name: str, request: Value, key: bytes) -> bytes:
         """The key of the recorded call that stands in this one's place, if what differs is a framework's, or was found
         to be drawn anew."""
         for effect in self.branch.later(kind, name):
             asked = self.calls.later.tape.request(effect).get("request")
             paths = [path for path, _, _ in difference.each(asked, request)]
-            if paths and all(self.drifts.volatile(kind, name, path) for path in paths):
+            if paths and all(self.drifts.volatile(command.kind, command.name, path) for path in paths):
                 self.branch.take(effect)
                 self.calls.note(BY_POSITION, f"{kind} {name}: {', '.join(paths[:3])} differs from what was recorded")
                 return effect.begin.key

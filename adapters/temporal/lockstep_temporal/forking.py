@@ -176,6 +176,7 @@ class _Going:
         self, session: Session, prepared: Prepared, watch: Watch, live: Live, journal: Journal, naming: Naming
     ) -> None:
         self.session = session
+        self.reached: set[int] = set()  # effects that are no calls, and whose edits have been applied
         self.prepared = prepared
         self.watch = watch
         self.journal = journal
@@ -293,21 +294,18 @@ class _Going:
             pos = effect.begin.pos
             if pos not in own:
                 yield pos, inbound
-            elif own[pos] is not None:
+                continue
+            self.reached.add(pos)
+            if own[pos] is not None:
                 jobs = tuple(self.converter.arguments(job, own[pos]) for job in inbound.jobs)
                 yield pos, msgspec.structs.replace(inbound, jobs=jobs)
 
     def _timers(self, world: World) -> None:
-        """Timers that are on at the cut fire when they did, or when an edit says."""
+        """Timers that are on at the cut fire when they did."""
         for ask in world.timers:
             effect = self.session.recorded.effect(commands.TIMER, ask.seq, self.session.turn.run_id)
-            if effect is None:
-                continue
-            seconds = self.session.edits.own.get(effect.begin.pos)
-            given = self.past.answer(effect)
-            if seconds is not None:
-                world.delay(ask.seq, max(ask.at + int(seconds * 1e9), world.now))
-            elif given is not None:
+            given = self.past.answer(effect) if effect is not None else None
+            if given is not None:
                 world.delay(ask.seq, ask.at + given.after)
 
     # What the stage tells.
@@ -318,12 +316,23 @@ class _Going:
         self.branch.task(actor, activation, completion)
 
     def _timer(self, actor: Actor, ask: Ask) -> None:
+        self._edit_timer(actor, ask)
         command = command_of(ask)
         said = self.wording.task()
         told = said.asked(command)
         said.finish()
         name, request, key = self.calls.secrets.asked(told.kind, told.name, told.request, told.matched)
         self.branch.begin(actor, ask, Asked(told.kind, name, request, key, told.declared), "")
+
+    def _edit_timer(self, actor: Actor, ask: Ask) -> None:
+        """A timer that an edit is about fires when that says."""
+        if actor.turn or actor.lane != layout.LANE:
+            return
+        effect = self.session.recorded.effect(commands.TIMER, ask.seq, self.session.turn.run_id)
+        seconds = self.session.edits.own.get(effect.begin.pos) if effect is not None else None
+        if effect is not None and seconds is not None:
+            self.reached.add(effect.begin.pos)
+            actor.world.delay(ask.seq, max(ask.at + int(seconds * 1e9), actor.world.now))
 
     def _turn(self, actor: Actor, ended: Ended, following: WorkflowActivation | None) -> None:
         self._result(actor, ended)
@@ -356,9 +365,7 @@ class _Going:
         elif ended.how == "fail_workflow_execution":
             session.error = converter.failure_converter.from_failure(ended.command.failure, converter.payload_converter)
         elif ended.how != "failed_task":
-            from temporalio.exceptions import CancelledError
-
-            session.error = CancelledError(f"the workflow was {_HOW.get(ended.how, 'cancelled')}")
+            session.error = _stopped(ended.how)
 
     def _returned(self, actor: Actor, said: Any) -> Any:
         if not said.HasField("result"):
@@ -408,10 +415,17 @@ class _Going:
     def _unreached(self) -> tuple[str, ...]:
         if self.calls.latch.stopped:
             return ()
-        return tuple(address for edit in self.calls.tail.unreached.values() for address in edit.told)
+        own = (self.session.edits.addresses[pos] for pos in self.session.edits.own if pos not in self.reached)
+        return (*(address for edit in self.calls.tail.unreached.values() for address in edit.told), *own)
 
 
-_HOW = {"timed_out": "timed out", "terminated": "terminated"}
+def _stopped(how: str) -> BaseException:
+    """As a client is told of a workflow that came to no end of its own."""
+    from temporalio.exceptions import CancelledError, TerminatedError, TimeoutError
+
+    if how == "timed_out":
+        return TimeoutError("Workflow timed out", type=None, last_heartbeat_details=[])
+    return TerminatedError("Workflow terminated") if how == "terminated" else CancelledError("Workflow cancelled")
 
 
 def _refuse(place: Place, options: ForkOptions) -> None:

@@ -95,7 +95,7 @@ def _told(error: BaseException | None) -> str:
         return ""
     more = ""
     if isinstance(error, ActivityError):
-        more = f"[{error.activity_type} {error.activity_id} {error.retry_state}]"
+        more = f"[{error.activity_type} {error.retry_state}]"
     if isinstance(error, ChildWorkflowError):
         more = f"[{error.workflow_type} {error.retry_state}]"
     if isinstance(error, ApplicationError):

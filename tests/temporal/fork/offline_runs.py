@@ -22,7 +22,7 @@ from lockstep_temporal.naming import Naming
 from lockstep_temporal.prepared import prepare
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.setup import Setup
-from lockstep_temporal.stage import Hooks, Inbound, Stage
+from lockstep_temporal.stage import Given, Hooks, Inbound, Stage
 from lockstep_temporal.wording import Clear
 
 BEGAN = 1_790_000_000  # seconds since the epoch
@@ -106,6 +106,11 @@ def cancel(step: int, seconds: float) -> Inbound:
     job = WorkflowActivationJob()
     job.cancel_workflow.reason = "enough"
     return Inbound(step, at(seconds), True, (job,))
+
+
+def never() -> Given:
+    """Nothing is answered."""
+    return Given(never=True)
 
 
 def at(seconds: float) -> int:
