@@ -10,24 +10,32 @@ chain may have the name already, and then the run gets a number: `temporal/order
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
 from collections import OrderedDict
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
 from lockstep.errors import StoreError
+from lockstep.log import untapped
 from lockstep.log.store import Store, locate, open_store
+from lockstep.session import lanes
 from lockstep.session.native.journal import ROOT, Journal
+from lockstep.session.writer import start_thread
 from lockstep_temporal import layout, naming, wording
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.wording import Clear, Coded, Namer, Wording
 
 log = logging.getLogger("lockstep")
 
-PATIENCE = 0.5  # seconds; Temporal takes a workflow that does not come back within 2 for deadlocked
+# Temporal takes a workflow that does not come back within two seconds for deadlocked. In seconds:
+PATIENCE = 0.3  # that others who write to the store are waited for
+TURN = 0.5  # that workflows of this process are waited for, which are recorded one at a time
+AGAIN = 0.2  # until a store that could not be written is tried again: by a thread, no workflow waits for it meanwhile
+AT_EXIT = 3.0
 _REMEMBERED = 200  # executions: that of one that is on has its worker anyway
 _MOST_HELD = 64  # runs that are locked as growing at a time: each lock is an open file
 _MOST_FAULTS = 100  # that are told; a worker runs for months
@@ -51,6 +59,14 @@ class Workflow(msgspec.Struct, frozen=True):
     task_queue: str = ""
 
 
+class Work(Protocol):
+    """What is recorded of one workflow."""
+
+    def work(self) -> None:
+        """Does all that is there to do. Raises StoreError where the store cannot be written."""
+        ...
+
+
 class Books:
     """See above. Usable from any thread.
 
@@ -69,6 +85,9 @@ class Books:
         self._held: OrderedDict[str, Recorder] = OrderedDict()  # likewise
         self._names: dict[tuple[str, str], str] = {}  # by workflow id and first run id
         self._told: set[str] = set()
+        self._turn: Any = untapped.RLock()  # of who records
+        self._late: dict[Work, None] = {}  # in their order
+        self._trying = False  # whether a thread is at it
 
     @classmethod
     def of(cls, store: str | None = None) -> Books:
@@ -91,6 +110,7 @@ class Books:
         with self._lock:
             if self._store is None:
                 self._store = open_store(self.path, create=True)
+                self._store.hurry(PATIENCE)
             return self._store
 
     def warm(self) -> None:
@@ -103,6 +123,50 @@ class Books:
             self.store.has_run("")
         except Exception as error:
             self.fault("workflows", error)
+
+    def run(self, work: Work) -> None:
+        """Has work of a workflow done now, or soon where the store cannot be written. Never raises."""
+        if self._late or not self._turn.acquire(timeout=TURN):
+            self._put_off(work)
+            return
+        try:
+            work.work()
+        except StoreError as error:
+            self.fault("workflows for now, and tries again", error)
+            self._put_off(work)
+        finally:
+            self._turn.release()
+
+    def _put_off(self, work: Work) -> None:
+        with self._lock:
+            self._late[work] = None
+            if self._trying:
+                return
+            self._trying = True
+        atexit.register(self.settle, AT_EXIT)
+        if not start_thread(self._try_again):
+            self._trying = False
+
+    def _try_again(self) -> None:
+        lanes.INSIDE.set(True)
+        while not self.settle(AGAIN):
+            untapped.sleep(AGAIN)
+
+    def settle(self, seconds: float) -> bool:
+        """Does what was put off, as far as it can within this time. False: something is left."""
+        deadline = untapped.monotonic() + seconds
+        while True:
+            with self._turn, self._lock:
+                work = next(iter(self._late), None)
+                if work is None:
+                    self._trying = False
+                    return True
+                try:
+                    work.work()
+                    del self._late[work]
+                except StoreError:
+                    if untapped.monotonic() > deadline:
+                        return False
 
     def open(self, workflow: Workflow) -> Recorder:
         """The recorder of an execution's run: in its newest branch, with all that is written there. Raises
@@ -172,6 +236,7 @@ class Books:
 
     def close(self) -> None:
         """Lets go of the store; it may be used again."""
+        self.settle(AT_EXIT)
         with self._lock:
             for recorder in self._recorders.values():
                 recorder.close()
@@ -195,7 +260,6 @@ class Books:
             journal.close()
             self._names.pop((workflow.workflow_id, workflow.first_run_id), None)
             return self._opened(workflow)
-        journal.hurry(PATIENCE)
         said = wording_of(workflow, journal)
         return Recorder(journal, said) if journal.is_new else Recorder.resume(journal, said)
 

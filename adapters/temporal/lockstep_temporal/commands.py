@@ -114,7 +114,7 @@ def read_commands(messages: Iterable[Any], read: Plain = plain) -> tuple[Command
     found = []
     for message in messages:
         variant = message.WhichOneof("variant")
-        make = _COMMANDS.get(variant or "")
+        make = COMMANDS.get(variant or "")
         if make is None:
             found.append(Command(variant or "none", "", -1, {}, False, message))
             continue
@@ -128,7 +128,7 @@ def answers_of(activation: WorkflowActivation, read: Plain = plain) -> tuple[Ans
     found = []
     for job in activation.jobs:
         variant = job.WhichOneof("variant")
-        make = _JOBS.get(variant or "")
+        make = JOBS.get(variant or "")
         if make is None:
             found.append(Answered(variant or "none", "", -1, "", None, None, job))
         else:
@@ -273,7 +273,7 @@ def _answer_query(said: Any, read: Plain) -> _Made:
     return "answer_query", "", -1, {"id": said.query_id}
 
 
-_COMMANDS: dict[str, Callable[[Any, Plain], _Made]] = {
+COMMANDS: dict[str, Callable[[Any, Plain], _Made]] = {
     "schedule_activity": _activity,
     "schedule_local_activity": _local_activity,
     "start_timer": _timer,
@@ -395,7 +395,7 @@ def _evict(said: Any, job: Any, read: Plain) -> Answered:
     return Answered(EVICT, "", -1, "", said.message, None, job)
 
 
-_JOBS: dict[str, Callable[[Any, Any, Plain], Answered]] = {
+JOBS: dict[str, Callable[[Any, Any, Plain], Answered]] = {
     "initialize_workflow": _start,
     "fire_timer": _fired,
     "update_random_seed": _seed,

@@ -11,6 +11,7 @@ Whatever goes wrong here is ours: the workflow goes on, and its run is called in
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
@@ -21,7 +22,7 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 
 from lockstep.errors import Code, StoreError
 from lockstep_temporal import commands, layout, naming
-from lockstep_temporal.books import PATIENCE, Books, Workflow, wording_of
+from lockstep_temporal.books import Books, Workflow, wording_of
 from lockstep_temporal.recorded import Recorded
 from lockstep_temporal.recording import Recorder
 
@@ -57,48 +58,46 @@ class Execution:
         self._recorder: Recorder | None = None
         self._logged: frozenset[int] | None = None  # lengths of the history at the tasks in the log, while it replays
         self._accepted: list[int] = []  # the same of what it replays
-        self._due: list[Task] = []  # tasks that are not in the log yet
+        self._seen: deque[Task] = deque()  # that is to be looked at
+        self._due: list[Task] = []  # tasks of before that are not in the log
         self._again: list[Task] = []  # that the log has, of a workflow task that is on once more
         self._original = workflow.run_id
 
     def activated(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
-        """Records what is new in it. Never raises."""
-        try:
-            if commands.is_eviction(activation):
-                self._evicted()
-            elif len(activation.jobs) and not commands.is_query(activation):
-                self._taken(activation, completion)
-        except Exception as error:
-            self._failed(error)
+        """Records what is new in it: durable when it returns, if the store can be written soon. Never raises."""
+        if is_something(activation):
+            self._seen.append((activation, completion))
+            self._books.run(self)
 
-    def _evicted(self) -> None:
-        if self._recorder is not None:
-            self._books.rests(self._workflow.run_id)
+    def work(self) -> None:
+        """Records what has been seen, in its order. Raises StoreError LS203 where that has to be tried again."""
+        while self._seen:
+            try:
+                self._take(*self._seen[0])
+            except Exception as error:
+                if isinstance(error, StoreError) and error.code is Code.UNWRITABLE and len(self._seen) < _MOST_KEPT:
+                    raise
+                self._books.fault(f"a task of workflow {self._workflow.workflow_id}", error)
+                if self._recorder is not None:
+                    self._recorder.fault()
+            self._seen.popleft()
 
-    def _failed(self, error: Exception) -> None:
-        self._books.fault(f"a task of workflow {self._workflow.workflow_id}", error)
-        waits = isinstance(error, StoreError) and error.code is Code.UNWRITABLE and len(self._due) < _MOST_KEPT
-        if self._recorder is not None:
-            self._recorder.fault()
-        if not waits:
-            self._due = []
-
-    def _taken(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
+    def _take(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
         init = commands.started(activation)
         if init is not None:  # the oldest versions do not say it
             self._original = getattr(init, "original_execution_run_id", "") or self._original
-        if activation.is_replaying:
+        if commands.is_eviction(activation):
+            self._books.rests(self._workflow.run_id)
+        elif activation.is_replaying:
             self._replayed(activation, completion)
-            return
-        if completion.HasField("failed"):
+        elif completion.HasField("failed"):
             self._ready(activation).note(activation, completion)
-            return
-        self._due.append((activation, completion))
-        recorder = self._ready(activation)
-        while self._due:
-            self._record(recorder, *self._due[0])
-            del self._due[0]
-            recorder = self._recorder or recorder
+        else:
+            self._ready(activation)
+            while self._due:
+                self._record(*self._due[0])
+                del self._due[0]
+            self._record(activation, completion)
 
     def _replayed(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
         if self._logged is None:
@@ -127,7 +126,7 @@ class Execution:
             elif rest:
                 recorder = self._left(recorder, shared, layout.RETRIED)
         known = set(recorder.lengths)
-        self._due = [task for task in self._due if task[0].history_length not in known or task[0] is now]
+        self._due = [task for task in self._due if task[0].history_length not in known]
         self._accepted, self._logged = [], None
         self._recorder = recorder
         return recorder
@@ -140,7 +139,9 @@ class Execution:
         pairs = zip(recorder.lengths, self._accepted, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
-    def _record(self, recorder: Recorder, activation: WorkflowActivation, completion: Any) -> None:
+    def _record(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
+        recorder = self._recorder
+        assert recorder is not None
         if self._again:
             if _same(self._again[0], (activation, completion)):
                 del self._again[0]
@@ -173,7 +174,6 @@ class Execution:
         again = [(effect.begin, recorded.record.body(effect.begin_seq)) for effect in recorded.in_flight(at)]
         tasks = self._tasks(recorder, shared - parts)[:parts]
         journal = recorder.journal.fork(cause, at, latest=True, origin=f":{max(number - 1, 0)}")
-        journal.hurry(PATIENCE)
         recorder.close()
         if number > turn.first:
             Recorder(journal).go_on(
@@ -196,6 +196,11 @@ class Execution:
         for number in recorded.turns[-1].steps:
             found += recorded.steps[number].tasks()
         return found[shared:]
+
+
+def is_something(activation: WorkflowActivation) -> bool:
+    """Whether it may be a workflow task, or says that the instance is let go of."""
+    return len(activation.jobs) > 0 and not commands.is_query(activation)
 
 
 def _same(one: Task, other: Task) -> bool:

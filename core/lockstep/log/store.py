@@ -118,14 +118,11 @@ class Shared(Protocol):
     branch   its name; `run`: the run's
     started  nanoseconds since the epoch, when the run began: what `Event.at` counts from
     events   how many events the stream itself had when this process last wrote to it
-    patience seconds that `append` waits for others who write to the store: less where the program waits for it
 
     Positions are consecutive, and go on behind its parent's in a branch: the event at position `p` has the number (seq)
     `p - 1` for a reader of the branch, so `reader.body(reader.main, p - 1)` is its body. Usable from any thread, one at
     a time; in a forked child it goes on by itself, without the turns that the parent has open.
     """
-
-    patience: float
 
     @property
     def stream(self) -> int: ...
@@ -329,6 +326,11 @@ class Store(Protocol):
 
         Raises as `create_branch`.
         """
+        ...
+
+    def hurry(self, seconds: float) -> None:
+        """Whoever writes native runs through this store waits no longer than that for others who write: then StoreError
+        LS203, also from `open_shared` and `fork_shared`. For a program that waits for it."""
         ...
 
     def replace_run(self, old: str, new: str) -> None:

@@ -20,6 +20,7 @@ from lockstep.log import seal, untapped
 from lockstep.log.model import Event, Kind, RunState
 from lockstep.log.sqlite import liveness, rows, schema
 from lockstep.log.sqlite.append import CHECKPOINT_BYTES, PATIENCE, checkpoint, sealed, still_there, wal_size
+from lockstep.log.sqlite.connection import PATIENCE as OPENING
 from lockstep.log.sqlite.connection import Statement, connect, query, transaction
 from lockstep.log.sqlite.native import Opened
 from lockstep.log.sqlite.staging import FOLD_EVENTS, SQUASH_ROWS, Staging, Stored
@@ -46,7 +47,11 @@ class Writer:
     """The connection that all shared streams of a store write through in this process, one at a time.
 
     commits  how many transactions were made here
+    patience seconds that others who write are waited for; the caller tries again
     """
+
+    patience = PATIENCE
+    opening = OPENING  # likewise, to make a run or a branch
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -74,7 +79,7 @@ class Writer:
         """One transaction. Raises StoreError."""
         with self.lock:
             try:
-                with transaction(self.connection(), self.path) as connection:
+                with transaction(self.connection(), self.path, self.opening) as connection:
                     yield connection
             except BaseException:
                 self.rest()
@@ -142,7 +147,6 @@ class SharedStream:
         self.run = opened.run
         self.branch = opened.branch
         self.started = opened.started
-        self.patience = PATIENCE
         self._writer = writer
         self._base = opened.base
         self._after = opened.after
@@ -167,7 +171,7 @@ class SharedStream:
         with writer.lock:
             connection = writer.connection()
             try:
-                with transaction(connection, writer.path, self.patience):
+                with transaction(connection, writer.path, writer.patience):
                     made = self._write(connection, events, faults)
                 self._written(made)
             except BaseException:  # an interrupt (Ctrl-C) may come anywhere in between
@@ -206,7 +210,7 @@ class SharedStream:
         with writer.lock:
             connection = writer.connection()
             try:
-                with transaction(connection, writer.path, PATIENCE):
+                with transaction(connection, writer.path, writer.patience):
                     self._catch_up(connection)
                     for sql, values in self._resting(schema.STATES[state.value], self._faults):
                         connection.execute(sql, values)

@@ -178,6 +178,10 @@ class SqliteStore:
                 self._writer = Writer(self.path)
             return self._writer
 
+    def hurry(self, seconds: float) -> None:
+        writer = self._shared_writer()
+        writer.patience = writer.opening = seconds
+
     def replace_run(self, old: str, new: str) -> None:
         self._must_be_ours()
         stored, found = self._stored(old)

@@ -240,10 +240,6 @@ class Journal:
         with self._lock:
             return self._append(events, faults)[-len(events) :]
 
-    def hurry(self, seconds: float) -> None:
-        """Waits no longer than this for others who write to the store: then StoreError LS203."""
-        self._shared.patience = seconds
-
     def rest(self, state: RunState) -> None:
         """How the branch rests, where the END of a turn cannot say it since another process began that. Raises
         StoreError."""

@@ -16,8 +16,6 @@ class Unstored:
     events  what was appended, in order
     """
 
-    patience = 0.0  # nobody else writes
-
     def __init__(self, branch: str = "main", base: int = 0) -> None:
         """`base`: the position that its events come after."""
         self.branch = branch
