@@ -14,6 +14,7 @@ import msgspec
 
 from lockstep.log.model import Status, Value
 from lockstep.session import difference, refusal
+from lockstep.session.call import Piece
 from lockstep.session.forked import revealed
 from lockstep.session.native.forking import Forking
 from lockstep.session.policy import Declared
@@ -147,6 +148,10 @@ class Decider:
     def _recorded(self, actor: Actor, ask: Ask, asked: Asked, effect: Any, how: str) -> Given:
         self._begin(actor, ask, asked, how)
         given = self.past.answer(effect)
+        if given is None and effect.end is not None and effect.end.what in (Status.OK, Status.ERROR):
+            # The worker died in the workflow task that the answer came with: what it says is there, its bytes are not.
+            piece = Piece(self.past.recorded.answer(effect), Status(effect.end.what))
+            given = Given(self.converter.result(actor.world, ask, piece, None, None), 0, self.branch.run_id(actor, ask))
         if given is None:
             self._refuse(f"what was answered to {asked.kind} {asked.name} is not in the record")
         return given
