@@ -51,7 +51,7 @@ def bisect(
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found)
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own)
         if isinstance(inquiry, Verdict):
             return inquiry
 
@@ -80,7 +80,7 @@ async def abisect(
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found)
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own)
         if isinstance(inquiry, Verdict):
             return inquiry
 
@@ -109,7 +109,8 @@ def _begin(
     live: Sequence[str],
     tail: Tail,
     again: bool,
-    found: natives.Found | None = None,
+    found: natives.Found | None,
+    own: Mapping[str, Any],
 ) -> Inquiry | Verdict:
     asked = predicate.asked(bad) if bad is not None else None
     ran = probes.function(target) if found is None else natives.identity(found.target)
@@ -117,6 +118,7 @@ def _begin(
         opened, run, bisects.default if asked is None else lambda recorded: asked,
         Policy(tuple(live), tail, rules.here().effects), ran if ran is not None else os.urandom(8), good=good or "",
         again=again, alike=found.native.alike if found is not None else None,
+        plain=found.plain(own) if found is not None else None,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from lockstep.adapter.native import DEPTHS, Continued, Depth, ForkOptions, Nativ
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.edits import Edit
 from lockstep.debugger.probes import Made
+from lockstep.debugger.view import Plain
 from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log.address import Address
 from lockstep.log.model import Value
@@ -59,6 +60,12 @@ class Found(msgspec.Struct, frozen=True):
     async def afork(self, options: ForkOptions) -> Continued:
         self._known(options.own)
         return await self.native.afork(self.store, self.place, self.target, options)
+
+    def plain(self, own: Mapping[str, Any]) -> Plain | None:
+        """What makes the program's values of what is stored in another form. Raises TargetError LS402."""
+        self._known(own)
+        make = self.native.plain
+        return make(self.place.timeline.reader, self.target, own) if make is not None else None
 
     def _known(self, own: Mapping[str, Any]) -> None:
         known = self.native.own

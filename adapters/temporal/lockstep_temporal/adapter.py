@@ -89,6 +89,12 @@ def _imports(store: Any, content: bytes, name: str) -> str:
     return imports(store, content, name)
 
 
+def _plain(reader: Any, target: Any, own: Any) -> Any:
+    from lockstep_temporal import coded
+
+    return coded.plainly(reader, target, own)
+
+
 def _attach(module: ModuleType) -> None:
     """In a program under `lockstep record`: once it has loaded what runs workflows."""
     if module.__name__ == _WORKERS:
@@ -119,7 +125,7 @@ adapter = Adapter(
         inputs="recorded, per turn", accepts=_is_setup, program=_program,
     ),
     subject="lockstep_temporal.subject:subject",
-    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, own=_OWN),
+    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, plain=_plain, own=_OWN),
     abrupt=_abrupt,
     reads=_reads,
     imports=_imports,

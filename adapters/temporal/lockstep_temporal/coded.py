@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from temporalio.api.common.v1 import Payload
 
 from lockstep.errors import Code, TargetError
+from lockstep.log.model import Value
+from lockstep.log.store import RunReader
 from lockstep_temporal import layout
 from lockstep_temporal.awaiting import wait
 from lockstep_temporal.decoding import encodings
-from lockstep_temporal.protos import ToPayload, is_encoded, of_payload_value
+from lockstep_temporal.prepared import prepare
+from lockstep_temporal.protos import ToPayload, is_encoded, of_payload_value, plain
 from lockstep_temporal.recorded import Recorded
+from lockstep_temporal.setup import setup_of
 from lockstep_temporal.wording import codec_of
 
 _SAY = "Give the data converter that the workflow ran with: data_converter=, or in a lockstep_temporal.Setup"
@@ -35,6 +39,29 @@ def decoding(recorded: Recorded, converter: Any, address: str) -> ToPayload | No
             Code.BAD_TARGET, f"payloads of {address} were encoded by a codec, and the target has none. {_SAY}"
         )
     return None
+
+
+def plainly(reader: RunReader, target: Any, own: Mapping[str, Any]) -> Callable[[Value], Value] | None:
+    """What makes plain values of what is stored of a run, by a target's data converter; None for a run in clear.
+
+    Raises TargetError LS402 where the target has no codec.
+    """
+    recorded = Recorded(reader)
+    if not recorded.meta.get("coded"):
+        return None
+    with prepare(setup_of(target, own)) as prepared:
+        decode = decoding(recorded, prepared.data_converter, reader.info.name)
+
+    def plain_of(value: Value) -> Value:
+        if isinstance(value, list):
+            return [plain_of(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if decode is not None and is_encoded(value):
+            return plain(decode(value))
+        return {name: plain_of(each) for name, each in value.items()}
+
+    return plain_of
 
 
 def check(events: Any, converter: Any, address: str) -> None:

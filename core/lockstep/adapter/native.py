@@ -123,6 +123,8 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     own      keyword arguments of `lockstep.replay`, `fork` and `bisect` that only this adapter has: name -> what it is
     alike    whether two states, as inert data by channel, say the same where they are not equal: what the framework
              draws anew each time does not count. None: only equal ones do
+    plain    `plain(reader, target, own)`: what makes of a stored value the one that the program had, for predicates of
+             bisect, where a run keeps values as a codec of its user's has them; None where it does not. None: never
     """
 
     replay: Callable[[RunReader, Any, ReplayOptions], Played]
@@ -130,4 +132,5 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     fork: Callable[[Store, Place, Any, ForkOptions], Continued]
     afork: Callable[[Store, Place, Any, ForkOptions], Awaitable[Continued]]
     alike: Callable[[Value, Value], bool] | None = None
+    plain: Callable[[RunReader, Any, Mapping[str, Any]], Callable[[Value], Value] | None] | None = None
     own: Mapping[str, str] = {}

@@ -27,7 +27,7 @@ from lockstep.debugger.search import GOOD, SKIP, Search
 from lockstep.debugger.swaps import Swap
 from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict
-from lockstep.debugger.view import View, ended_by_itself, view
+from lockstep.debugger.view import Plain, View, ended_by_itself, view
 from lockstep.errors import Code, LockstepError, TargetError
 from lockstep.log.model import RunState, Value
 from lockstep.log.store import Store
@@ -81,7 +81,7 @@ class Inquiry(msgspec.Struct, frozen=True):
 
 def begin(
     store: Store, address: str, bad: Bad, policy: Policy, ran: Value, *, good: str = "", again: bool = False,
-    alike: Alike | None = None,
+    alike: Alike | None = None, plain: Plain | None = None,
 ) -> Inquiry | Verdict:  # fmt: skip
     """Asks about the recording itself, and plans the search. A verdict where that is enough.
 
@@ -91,6 +91,7 @@ def begin(
     good    address of a run that went right: its answers are swapped in
     again   probes that were run before are not taken for the same
     alike   of a run that a framework keeps itself: whether two states say the same, though they are not equal
+    plain   of one that is stored in another form: what makes the program's values of it
 
     Raises AddressError (LS205, LS206), LS301 where no probe could finish, and TargetError LS402 for a run that still
     grows, LS406 where nobody can say whether it is bad.
@@ -100,7 +101,13 @@ def begin(
     if place.step is not None:
         raise TargetError(Code.BAD_TARGET, f"bisect takes a run, and {address} is a step of one")
     run, path, branch = place.timeline.reader.info.name, place.address.path, place.address.branch
-    recorded = recording(place, store.path)
+    if good and plain is not None:
+        raise TargetError(
+            Code.BAD_TARGET,
+            f"{address} keeps its values encrypted, and those of two runs cannot be compared: bisect it without a good "
+            "one",
+        )
+    recorded = recording(place, store.path, plain)
     if recorded.state == RunState.GROWING:
         raise TargetError(Code.BAD_TARGET, f"{address} is still being recorded")
     predicate = bad(recorded)
@@ -110,7 +117,7 @@ def begin(
     if told.judged == GOOD:
         return verdicts.unsearched(NOT_REPRODUCIBLE, recorded.address, f"it is not bad: {told.why}")
     options: Value = {"ran": ran, "good": good, "live": [*sorted(policy.live)], "tail": policy.tail}
-    series = Series(store, run, path, branch, options, again=again, alike=alike)
+    series = Series(store, run, path, branch, options, again=again, alike=alike, plain=plain)
     differing = swaps.between(store, recorded.address, good) if good else ()
     cuts = swaps.cuts(place.timeline, differing) if good else places.of_run(place.timeline)
     if len(cuts) < 2:
@@ -145,9 +152,9 @@ def _can_finish(timeline: Timeline, cuts: Sequence[Cut], policy: Policy) -> None
         )
 
 
-def recording(place: Place, store: str) -> View:
+def recording(place: Place, store: str, plain: Plain | None = None) -> View:
     """The recording itself, whose verdict is free."""
-    return view(place.timeline.reader, place.address.path, store, place.address.branch)
+    return view(place.timeline.reader, place.address.path, store, place.address.branch, plain)
 
 
 def default(recorded: View) -> Predicate:

@@ -22,7 +22,7 @@ from lockstep.debugger.cuts import Cut
 from lockstep.debugger.predicate import Predicate
 from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import Probe
-from lockstep.debugger.view import View, view
+from lockstep.debugger.view import Plain, View, view
 from lockstep.errors import Code
 from lockstep.log import canonical
 from lockstep.log.model import BranchInfo, Kind, RunState, Value
@@ -61,7 +61,7 @@ class Series:
 
     def __init__(
         self, store: Store, run: str, path: str, parent: str, options: Value, *, again: bool = False,
-        alike: Alike | None = None,
+        alike: Alike | None = None, plain: Plain | None = None,
     ) -> None:  # fmt: skip
         self.store = store
         self.run = run
@@ -70,6 +70,7 @@ class Series:
         self._options = options
         self._again = again
         self._alike = alike
+        self._plain = plain
         self._made: set[str] = set()
 
     def name(self, cut: Cut) -> str:
@@ -107,7 +108,7 @@ class Series:
         branch = made.branch if made is not None else before or ""
         self._made.add(branch)
         reader = self.store.run(self.run, branch)
-        seen = view(reader, self._path, self.store.path, branch)
+        seen = view(reader, self._path, self.store.path, branch, self._plain)
         told = made if made is not None else Made(branch, 0)
         refused = told.refused or _refused(seen)
         judgement = predicates.of_probe(predicate, seen, refused, told.difference)

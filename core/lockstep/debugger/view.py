@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from lockstep.errors import Divergence
 from lockstep.log import address as addresses
 from lockstep.log import checkpoints
 from lockstep.log.address import MAIN, Address
-from lockstep.log.model import Kind, RunState, Status
+from lockstep.log.model import Kind, RunState, Status, Value
 from lockstep.log.store import RunReader, open_store
 from lockstep.log.timeline import END, Timeline, find
 
@@ -26,6 +26,9 @@ _STOPPED = {
     "builtins.KeyboardInterrupt": RunState.INTERRUPTED.value,
     "builtins.SystemExit": RunState.INTERRUPTED.value,
 }
+
+
+type Plain = Callable[[Value], Value]
 
 
 class Raised(msgspec.Struct, frozen=True):
@@ -50,6 +53,7 @@ class View(msgspec.Struct, frozen=True):
     error    what it raised at its end, None if nothing
     result   what the target, the recorded function or the workflow returned, None where that is not known; of another
              run that a framework keeps itself, its last state, by channel
+    plain    makes of a value that is stored in another form what the program had; None where there is none
     """
 
     address: str
@@ -58,6 +62,7 @@ class View(msgspec.Struct, frozen=True):
     exit: int | None
     error: Raised | None
     result: Any = None
+    plain: Plain | None = None
 
     @property
     def branch(self) -> str:
@@ -81,7 +86,17 @@ class View(msgspec.Struct, frozen=True):
         with self._read() as timeline:
             found = [effect for step in timeline.steps for effect in step.effects]
             found.sort(key=lambda effect: (effect.end is None, effect.end_seq))
-            return tuple(calls.read(timeline, effect) for effect in found)
+            read = tuple(calls.read(timeline, effect) for effect in found)
+        plain = self.plain
+        if plain is None:
+            return read
+
+        def told(value: Any) -> Any:
+            return outcomes.to_json(plain(outcomes.from_json(value)))
+
+        return tuple(
+            msgspec.structs.replace(call, request=told(call.request), outcome=told(call.outcome)) for call in read
+        )
 
     @contextmanager
     def _read(self) -> Iterator[Timeline]:
@@ -91,11 +106,11 @@ class View(msgspec.Struct, frozen=True):
             yield Timeline(opened.run(run, place.branch))
 
 
-def view(reader: RunReader, path: str, store: str, branch: str = MAIN) -> View:
-    """Reads one. `path`: the run's name, as it stands in an address."""
+def view(reader: RunReader, path: str, store: str, branch: str = MAIN, plain: Plain | None = None) -> View:
+    """Reads one. `path`: the run's name, as it stands in an address; `plain`: see `View`."""
     timeline = Timeline(reader)
     if timeline.is_native:
-        return _kept(timeline, path, store, branch)
+        return _kept(timeline, path, store, branch, plain)
     last = timeline.steps[-1]
     event = next(reader.heads(last.stream, last.seq, last.seq + 1), None) if last.seq >= 0 else None
     body = reader.body(last.stream, last.seq) if event is not None else None
@@ -115,7 +130,7 @@ def view(reader: RunReader, path: str, store: str, branch: str = MAIN) -> View:
     )
 
 
-def _kept(timeline: Timeline, path: str, store: str, branch: str) -> View:
+def _kept(timeline: Timeline, path: str, store: str, branch: str, plain: Plain | None) -> View:
     """A run that a framework keeps itself: it ended as its last turn did, and its result is the state that it left, as
     `show` prints it."""
     turn = timeline.turns[-1] if timeline.turns else None
@@ -139,17 +154,19 @@ def _kept(timeline: Timeline, path: str, store: str, branch: str) -> View:
         state=state,
         exit=None,
         error=error,
-        result=_result(timeline),
+        result=_result(timeline, plain),
+        plain=plain,
     )
 
 
-def _result(timeline: Timeline) -> Any:
+def _result(timeline: Timeline, plain: Plain | None) -> Any:
     """The state that the last step left; of a workflow, what its last execution returned."""
     if checkpoints.are_commanded(timeline.reader):
         end = timeline.turns[-1].end if timeline.turns else None
         if end is None or end.what != Status.OK:
             return None
-        return outcomes.to_json(timeline.reader.body(timeline.stream.id, timeline.turns[-1].end_seq))
+        stored = timeline.reader.body(timeline.stream.id, timeline.turns[-1].end_seq)
+        return outcomes.to_json(stored if plain is None else plain(stored))
     last = [step for step in timeline.steps if step.kind != END and "/" not in step.lane]
     return checkpointed.state(timeline, last[-1]).channels if last else None
 

@@ -17,9 +17,11 @@ import measuring
 import pytest
 import searched_workflows as searched
 from scripted_workflow import resolved, scripted
+from xor_codec import Xor, converter
 
 import lockstep
 from lockstep.debugger.verdict import Verdict
+from lockstep.errors import TargetError
 from lockstep.log.store import open_store
 from lockstep_temporal import history
 
@@ -149,6 +151,7 @@ JUDGE = """
 import os, sys
 from lockstep.log import address
 from lockstep.log.model import Kind
+from lockstep.errors import TargetError
 from lockstep.log.store import open_store
 from lockstep_temporal import history
 place = address.parse(os.environ["LOCKSTEP_RUN"])
@@ -227,3 +230,23 @@ def test_under_a_running_loop_it_is_awaited(store: Path) -> None:
         return await lockstep.abisect(run, MEASURING, bad=is_low, live=["measure"], store=str(store))
 
     assert asyncio.run(search()).effect == "2.1"
+
+
+def test_a_run_that_a_codec_has_encrypted_is_judged_by_what_its_workflow_had(store: Path) -> None:
+    with scripted(store, MEASURING, "secret", codec=Xor()) as script:
+        script.start(6)
+        for number in range(1, 7):
+            script.resolve(number, measuring.BAD if number == 4 else number)
+    seen: list[tuple[Any, Any]] = []
+
+    def bad(run: Any) -> bool:
+        seen.append((run.calls[0].outcome, run.calls[0].request))
+        return is_low(run)
+
+    found = bisect(store, "temporal/secret", bad=bad, data_converter=converter())
+    assert (found.verdict, found.effect) == ("culprit", "4.1")
+    assert set(map(repr, seen)) == {"(1, {'arguments': [1]})"}
+    with pytest.raises(TargetError, match="encoded by a codec, and the target has none"):
+        bisect(store, "temporal/secret")
+    with pytest.raises(TargetError, match="keeps its values encrypted"):
+        bisect(store, "temporal/secret", good=measured(store, 6, {}), data_converter=converter())
