@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -34,6 +35,7 @@ from lockstep_temporal.prepared import unfit
 
 _MOST = 64  # threads of plain functions at once
 NO_CLIENT = "LockstepNoClient"  # the type of what `NoClient` raises
+_LOGGER = logging.getLogger("temporalio.activity")
 _PATIENCE = 5.0  # seconds for which activities that were cancelled may still tidy up
 
 
@@ -43,6 +45,13 @@ class Came(msgspec.Struct, frozen=True):
     token: bytes
     result: ActivityExecutionResult | None = None
     details: tuple[Any, ...] = ()
+
+
+class _Unasked(logging.Filter):
+    """Keeps failed attempts, which are recorded, from the terminal of whoever has set up no logging."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return logging.getLogger().hasHandlers() or not str(record.msg).startswith("Completing activity as failed")
 
 
 class Live:
@@ -65,6 +74,8 @@ class Live:
         self._worker: Any = None
         self._running: set[bytes] = set()
         self._over: Any = None
+        self._unasked = _Unasked()
+        _LOGGER.addFilter(self._unasked)
 
     def knows(self, name: str) -> bool:
         """Whether there is a function for activities of this type: also one for all types (`dynamic=True`)."""
@@ -106,6 +117,7 @@ class Live:
 
     def close(self) -> None:
         """Cancels what still runs, and lets it tidy up for a while."""
+        _LOGGER.removeFilter(self._unasked)
         if self._worker is not None:
             for token in tuple(self._running):
                 self.cancel(token, timed_out=True)
@@ -265,5 +277,5 @@ def _worker(
 
 
 def _unlimited(worker: Any) -> tuple[None, ...]:
-    """What `run` of earlier versions asks for: the limits of payloads that a server has said, of which there are none."""
+    """What `run` of earlier versions asks for: the limits of payloads that a server has said. There are none."""
     return (None,) if "payload_error_limits" in inspect.signature(worker.run).parameters else ()
