@@ -38,15 +38,17 @@ def attach() -> None:
             _attached = True
             _meet_workers()
             _meet_connections()
-    known()
+    if current.session is not None and not current.session.recording:
+        known()
 
 
 def known() -> None:
-    """Tells the session that is on that what comes of workflows is recorded elsewhere. A replay of it still stops
-    before it reaches a server."""
+    """Tells the session that is on that a worker's workflows are recorded elsewhere: what its client does is known by
+    that. A program that is a client only gets what it did not make. A replay stops before it reaches a server."""
     session = current.session
     if session is not None:
         session.elsewhere[CLIENT] = _SAID
+        session.forget(CLIENT)
 
 
 def reached(server: str) -> None:
@@ -72,6 +74,7 @@ def _meet_workers() -> None:
         if session is not None and session.recording:
             try:
                 options["plugins"] = _with_ours(client, options.get("plugins") or (), session.store)
+                known()
             except Exception as error:
                 session.fault("a worker of Temporal", error)
         made(self, client, *args, **options)

@@ -42,8 +42,7 @@ class LockstepPlugin(SimplePlugin):
     async def connect_service_client(
         self, config: ConnectConfig, next: Callable[[ConnectConfig], Awaitable[ServiceClient]]
     ) -> ServiceClient:  # fmt: skip
-        """See the base class. In a session of core, what this client does is recorded elsewhere."""
-        attaching.known()
+        """See the base class."""
         made = await super().connect_service_client(config, next)
         attaching.reached(config.target_host)
         return made
@@ -51,6 +50,7 @@ class LockstepPlugin(SimplePlugin):
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """See the base class."""
         config = super().configure_worker(config)
+        attaching.known()
         books = Books.of(self.store)
         books.warm()
         watch = Watch(books, _converter(config), Naming(config.get("activities") or ()))

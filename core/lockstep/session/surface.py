@@ -152,6 +152,12 @@ class Session:
                 detail = "at other places"
             self.notes[(source, detail)] = self.notes.get((source, detail), 0) + 1
 
+    def forget(self, source: str) -> None:
+        """What was named of this source is covered after all."""
+        with self._lock:
+            for named in [each for each in self.notes if each[0] == source]:
+                del self.notes[named]
+
     def fault(self, where: str, error: BaseException) -> None:
         """An error of our own. Recording goes on and the run becomes incomplete."""
         self.faults.append(f"{where}: {type(error).__name__}: {error}")

@@ -101,6 +101,17 @@ def test_a_worker_that_has_the_plugin_gets_no_second_one(temporal_server: Server
     assert len(recorded(tmp_path / "with_plugin.py.db", name).effects) == 1
 
 
+def test_a_program_that_is_a_client_only_is_told_what_nobody_records(temporal_server: Server, tmp_path: Path) -> None:
+    program = tmp_path / "client_only.py"
+    program.write_text(
+        "import asyncio, time\nimport temporalio.worker\nfrom temporalio.client import Client\n"
+        f"asyncio.run(Client.connect({temporal_server.address!r}))\ntime.sleep(0.3)\n"
+    )
+    told, done = record(tmp_path / "runs.db", str(program))
+    assert done.returncode == 0, done.stderr
+    assert [entry["source"] for entry in told["coverage"] if entry["how"] == "not covered"] == ["temporal client"]
+
+
 def test_the_plugin_in_a_session_says_that_its_workflows_are_elsewhere(temporal_server: Server, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     with lockstep.record("inside", store=str(store)) as session:
@@ -110,7 +121,6 @@ def test_the_plugin_in_a_session_says_that_its_workflows_are_elsewhere(temporal_
         )  # fmt: skip
     assert ended.result == 2
     coverage = session.report.coverage
-    early = [entry.detail for entry in coverage if entry.how == "not covered"]
-    assert early == ["Client (made before the session began)"]  # the one that has the server of these tests
+    assert [entry.source for entry in coverage if entry.how == "not covered"] == []
     assert [entry.source for entry in coverage if entry.how == "in runs of its own"] == ["temporal client"]
     assert len(recorded(store, ended.workflow_id).effects) == 1
