@@ -150,17 +150,17 @@ class Scribe:
             self.fault("Temporal", error)
 
     def _try_again(self, give_up: bool = False) -> None:
-        waiting, self._waiting = self._waiting, []
         now = untapped.monotonic()
-        for until, job in waiting:
+        for waits in list(self._waiting):
+            until, job = waits
             last = give_up or now >= until
             try:
                 over = job(last)
             except Exception as error:
                 self.fault("Temporal", error)
-                continue
-            if not over and not last:
-                self._waiting.append((until, job))
+                over = True
+            if over or last:
+                self._waiting.remove(waits)
 
     def _give_up(self) -> None:
         self._try_again(give_up=True)

@@ -45,7 +45,7 @@ def no_faults() -> Any:
 
 
 def test_activities_children_signals_and_updates_are_recorded_with_what_was_asked_and_answered(
-    temporal_server: Server, store: Path
+    temporal_server: Server, store: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     ran = run(
         temporal_server, KitchenSink.run, Order(7, ["jam", "bread"]), drive=serve_kitchen_sink,
@@ -70,6 +70,7 @@ def test_activities_children_signals_and_updates_are_recorded_with_what_was_aske
     assert "card 4711 was declined" in str(declined)
     assert [name for kind, name, _, _ in effects(read) if kind == "update"] == ["close"]  # one was rejected
     assert steps(read)[0] == ("start", "KitchenSink")
+    assert [str(each.message) for each in recwarn if "imported after" in str(each.message)] == []  # in the sandbox
     assert read.reader.info.incomplete == 0
 
 
@@ -160,14 +161,28 @@ def test_a_task_that_fails_and_is_tried_again_is_recorded_once(temporal_server: 
     assert [turn.status for turn in read.turns] == ["ok"]
 
 
-def test_a_worker_that_keeps_no_workflow_records_each_thing_once(temporal_server: Server, store: Path) -> None:
-    ran = run(
-        temporal_server, own.Grows.run, 3, interceptors=[LockstepInterceptor(str(store))],
-        max_cached_workflows=0, **OWN,
+def test_a_worker_that_keeps_no_workflow_records_each_thing_once_and_no_queries(
+    temporal_server: Server, store: Path
+) -> None:
+    async def about(work: Work) -> tuple[str, Any]:
+        handle = await work.start(own.Waits.run, "ada")
+        while await handle.query(own.Waits.heard) != ["ada"]:
+            await asyncio.sleep(0.01)
+        await handle.signal(own.Waits.say, "go on")
+        result = await handle.result()
+        assert await handle.query(own.Waits.heard) == result  # of a workflow that is over
+        return handle.id, result
+
+    name, _ = worked(
+        temporal_server, about, interceptors=[LockstepInterceptor(str(store))], max_cached_workflows=0, **OWN
     )  # fmt: skip
     assert scribe.flush()
-    read = recorded(store, ran.workflow_id)
-    assert len(effects(read)) == 3 and len(read.turns) == 1
+    read = recorded(store, name)
+    assert [(kind, what, answer) for kind, what, _, answer in effects(read)] == [
+        ("activity", "echo", "ada"), ("signal", "say", ["go on"]), ("activity", "echo", "ada again"),
+    ]  # fmt: skip
+    assert [step[0] for step in steps(read)] == ["start", "activity", "signal", "activity"]
+    assert len(read.turns) == 1
 
 
 def test_another_worker_goes_on_with_the_run(temporal_server: Server, store: Path) -> None:
