@@ -145,6 +145,11 @@ def cancellation(type_: int) -> str:
     return ("try", "wait", "abandon")[type_] if 0 <= type_ <= 2 else "try"
 
 
+def is_abandoned(command: Command) -> bool:
+    """Whether nobody hears of it where the activity of a command is cancelled."""
+    return c.FAMILY.get(command.kind) == c.ACTIVITY and cancellation(command.variant.cancellation_type) == "abandon"
+
+
 def outcome(answer: Answered) -> Value:
     """The body of an END, by the job that brought it."""
     return failure_form(answer.failure) if answer.failure is not None else answer.value

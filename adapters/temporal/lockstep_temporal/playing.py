@@ -46,6 +46,7 @@ class Playing:
         self._flags: frozenset[int] = frozenset()
         self._queue = ""
         self._names: dict[tuple[str, int], str] = {}  # of commands that are out, by family and number
+        self._targets: dict[tuple[str, int], str] = {}  # of those that the present step cancels
         self._local: set[int] = set()  # numbers of local activities that are open
 
     def run(self) -> None:
@@ -221,6 +222,13 @@ class Playing:
         for job in activation.jobs:
             if job.HasField("resolve_activity") and job.resolve_activity.is_local:
                 self._local.discard(job.resolve_activity.seq)
+        for answer in commands.answers_of(activation):
+            if answer.ends:  # to cancel it has no effect any more, so no history has that
+                self._names.pop((commands.FAMILY.get(answer.kind, answer.kind), answer.seq), None)
+        for given in commands.commands_of(now):
+            target = layout.CANCELS.get(given.kind, ""), given.seq
+            if target in self._names:
+                self._targets[target] = self._names[target]
         for command in now.successful.commands:
             if command.HasField("schedule_local_activity"):
                 self._local.add(command.schedule_local_activity.seq)
@@ -257,10 +265,11 @@ class Playing:
         recorded = self._replaying.recorded
         key: Value = step.event.key  # where it is made of what may differ, or with a key that is not ours
         if not (self._replaying.drifts.seen or recorded.meta.get("coded")):
-            normal = layout.normal_commands(said, self._names, self._turn.workflow_type)
+            normal = layout.normal_commands(said, self._targets, self._turn.workflow_type)
             key = layout.step_key(self._replaying.server.hide(normal))
+        self._targets = {}
         for command in said:
-            if command.waits and command.kind != commands.LOCAL_ACTIVITY:
+            if command.waits and command.kind != commands.LOCAL_ACTIVITY and not layout.is_abandoned(command):
                 self._names[(commands.FAMILY[command.kind], command.seq)] = command.name
         self._replaying.same(step, key)
 
