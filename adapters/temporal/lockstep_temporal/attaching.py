@@ -11,12 +11,13 @@ does not call it uncovered.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
 from lockstep.errors import AdapterError, Code
 from lockstep.log import untapped
-from lockstep.session import current, sites
+from lockstep.session import current, lanes, sites
 
 CLIENT = "temporal client"  # what the guard calls it
 _SAID = "its workflows are runs of their own, temporal/<workflow id>"
@@ -80,6 +81,27 @@ def _meet_workers() -> None:
         made(self, client, *args, **options)
 
     Worker.__init__ = init  # type: ignore[method-assign]
+    _keep_apart(Worker)
+
+
+def _keep_apart(worker: Any) -> None:
+    """What a worker does belongs to its workflows' runs: the session makes no lanes of its tasks, of which there are
+    some for each workflow task and activity as long as the worker lives, and no effects of what activities call."""
+    run = worker.run
+
+    @wraps(run)
+    async def apart(self: Any) -> None:
+        session = current.session
+        if session is None or not session.recording:
+            return await run(self)
+        token = lanes.INSIDE.set(True)
+        try:
+            await run(self)
+        finally:
+            with suppress(ValueError):  # closed by the collector, which has a context of its own
+                lanes.INSIDE.reset(token)
+
+    worker.run = apart
 
 
 def _with_ours(client: Any, plugins: Any, store: str) -> list[Any]:
