@@ -47,7 +47,7 @@ from lockstep_temporal.setup import Setup, setup_of
 from lockstep_temporal.stage import Actor, Hooks, Inbound, Stage, Unable
 from lockstep_temporal.trying import Elsewhere, Endless
 from lockstep_temporal.watching import Stuck, Watch
-from lockstep_temporal.world import Ask, Ended, World
+from lockstep_temporal.world import Ask, Ended
 
 if TYPE_CHECKING:
     from lockstep_temporal.hosting import Hosted
@@ -249,7 +249,6 @@ class _Going:
             assert prefix.drive is not None
             assert prefix.world is not None
             self.recorder.waits(command_of(ask) for ask in (*prefix.world.open, *prefix.world.timers))
-            self._timers(prefix.world)
             stage.enter(prefix.world, prefix.drive)
             if prefix.world.ended is not None:
                 self._result(stage.main, prefix.world.ended)
@@ -300,14 +299,6 @@ class _Going:
                 jobs = tuple(self.converter.arguments(job, own[pos]) for job in inbound.jobs)
                 yield pos, msgspec.structs.replace(inbound, jobs=jobs)
 
-    def _timers(self, world: World) -> None:
-        """Timers that are on at the cut fire when they did."""
-        for ask in world.timers:
-            effect = self.session.recorded.effect(commands.TIMER, ask.seq, self.session.turn.run_id)
-            given = self.past.answer(effect) if effect is not None else None
-            if given is not None:
-                world.delay(ask.seq, ask.at + given.after)
-
     # What the stage tells.
 
     def _task(self, actor: Actor, activation: WorkflowActivation, completion: Any) -> None:
@@ -316,7 +307,7 @@ class _Going:
         self.branch.task(actor, activation, completion)
 
     def _timer(self, actor: Actor, ask: Ask) -> None:
-        self._edit_timer(actor, ask)
+        self._set(actor, ask)
         command = command_of(ask)
         said = self.wording.task()
         told = said.asked(command)
@@ -324,15 +315,22 @@ class _Going:
         name, request, key = self.calls.secrets.asked(told.kind, told.name, told.request, told.matched)
         self.branch.begin(actor, ask, Asked(told.kind, name, request, key, told.declared), "")
 
-    def _edit_timer(self, actor: Actor, ask: Ask) -> None:
-        """A timer that an edit is about fires when that says."""
+    def _set(self, actor: Actor, ask: Ask) -> None:
+        """A timer fires when an edit says, else as late as it did: what else had come by then comes with it."""
         if actor.turn or actor.lane != layout.LANE:
             return
-        effect = self.session.recorded.effect(commands.TIMER, ask.seq, self.session.turn.run_id)
-        seconds = self.session.edits.own.get(effect.begin.pos) if effect is not None else None
-        if effect is not None and seconds is not None:
+        recorded = self.session.recorded
+        effect = recorded.effect(commands.TIMER, ask.seq, self.session.turn.run_id)
+        if effect is None:
+            return
+        seconds = self.session.edits.own.get(effect.begin.pos)
+        if seconds is not None:
             self.reached.add(effect.begin.pos)
             actor.world.delay(ask.seq, max(ask.at + int(seconds * 1e9), actor.world.now))
+            return
+        given = self.past.answer(effect) if recorded.request(effect) == command_of(ask).request else None
+        if given is not None:
+            actor.world.delay(ask.seq, max(ask.at + given.after, actor.world.now), given.rank)
 
     def _turn(self, actor: Actor, ended: Ended, following: WorkflowActivation | None) -> None:
         self._result(actor, ended)

@@ -87,16 +87,16 @@ class Past:
         told = self._told(effect.answered, _JOBS[family], effect.seq) or self._of_retry(effect)
         if told is None:
             return self._not_started(effect, asked) if family == commands.CHILD else None
-        at, job = told
+        at, rank, job = told
         began = at if asked is None else asked
         said = getattr(job, _JOBS[family])
         if family == commands.CHILD:
             run_id, started = self._started(effect)
-            return Given(said.result, at - began, run_id, max(started - began, 0))
+            return Given(said.result, at - began, run_id, max(started - began, 0), rank=rank)
         if family == commands.ACTIVITY:
-            return Given(said.result, at - began)
+            return Given(said.result, at - began, rank=rank)
         failure = said.failure if family != commands.TIMER and said.HasField("failure") else None
-        return Given(failure, at - began)
+        return Given(failure, at - began, rank=rank)
 
     def _asked(self, effect: RecordedEffect, family: str) -> int | None:
         """When the workflow asked for it."""
@@ -109,31 +109,32 @@ class Past:
                         return int(activation.timestamp.ToNanoseconds())
         return None
 
-    def _told(self, step: int, job: str, seq: int) -> tuple[int, Any] | None:
+    def _told(self, step: int, job: str, seq: int) -> tuple[int, int, Any] | None:
+        """When the workflow was told so, at which place among what it was told then, and how."""
         for activation, _ in self.tasks(step):
-            for each in activation.jobs:
+            for rank, each in enumerate(activation.jobs):
                 if each.WhichOneof("variant") == job and getattr(each, job).seq == seq:
-                    return activation.timestamp.ToNanoseconds(), each
+                    return activation.timestamp.ToNanoseconds(), rank, each
         return None
 
-    def _of_retry(self, effect: RecordedEffect) -> tuple[int, Any] | None:
+    def _of_retry(self, effect: RecordedEffect) -> tuple[int, int, Any] | None:
         """The answer to a local activity that was tried again after a timer: under the number of its last attempt,
         which is no other effect's."""
         for activation, _ in self.tasks(effect.answered):
-            for job in activation.jobs:
+            for rank, job in enumerate(activation.jobs):
                 told = job.resolve_activity
                 if not job.HasField("resolve_activity") or not told.is_local or told.result.HasField("backoff"):
                     continue
                 if self.recorded.effect(commands.ACTIVITY, told.seq, effect.run_id) is None:
-                    return activation.timestamp.ToNanoseconds(), job
+                    return activation.timestamp.ToNanoseconds(), rank, job
         return None
 
     def _not_started(self, effect: RecordedEffect, asked: int | None) -> Given | None:
         """Of a child that could not be started."""
         found = self._told(effect.answered, "resolve_child_workflow_execution_start", effect.seq)
-        if found is None or not found[1].resolve_child_workflow_execution_start.HasField("failed"):
+        if found is None or not found[2].resolve_child_workflow_execution_start.HasField("failed"):
             return None
-        at, job = found
+        at, _, job = found
         cause = job.resolve_child_workflow_execution_start.failed.cause
         return Given(after=at - (at if asked is None else asked), cause=cause)
 
@@ -151,7 +152,7 @@ class Past:
         for step in range(max(effect.asked, 0), last + 1):
             found = self._told(step, "resolve_child_workflow_execution_start", effect.seq)
             if found is not None:
-                at, job = found
+                at, _, job = found
                 return str(job.resolve_child_workflow_execution_start.succeeded.run_id), at
         return "", 0
 

@@ -27,7 +27,7 @@ from lockstep_temporal.live import Live
 from lockstep_temporal.prepared import Prepared
 from lockstep_temporal.trying import Activities, Told
 from lockstep_temporal.watching import Watch
-from lockstep_temporal.world import NOT_FOUND, Ask, Ended, Stop, World, child_completed
+from lockstep_temporal.world import LAST, NOT_FOUND, Ask, Ended, Stop, World, child_completed
 
 _EXISTS = 1  # START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
 _REJECT_DUPLICATE, _FAILED_ONLY = 3, 2  # WorkflowIdReusePolicy
@@ -41,6 +41,7 @@ class Given(msgspec.Struct, frozen=True):
     result   an ActivityResolution, a ChildWorkflowResult, or the Failure of an external signal or cancel
     after    how long after it was asked, in nanoseconds
     run_id   child: that it started with; `started`: how long after it was asked
+    rank     its place among what the workflow was told at once
     cause    child: why it could not be started
     never    not by itself: it was cancelled, and is answered with `result` when it is again
     """
@@ -50,6 +51,7 @@ class Given(msgspec.Struct, frozen=True):
     run_id: str = ""
     started: int = 0
     cause: int = 0
+    rank: int = LAST
     never: bool = False
 
 
@@ -293,7 +295,7 @@ class Stage:
         if given.never:
             self._never[actor.world.run_id, *ask.key] = actor, ask, given
         else:
-            actor.world.settle(ask.key, max(ask.at + given.after, self.now), given.result)
+            actor.world.settle(ask.key, max(ask.at + given.after, self.now), given.result, given.rank)
 
     def _stop(self, actor: Actor, stop: Stop) -> None:
         never = self._never.pop((actor.world.run_id, stop.sort, stop.seq), None)

@@ -46,6 +46,8 @@ NOT_FOUND = "ExternalWorkflowExecutionNotFound"
 _BOTH = 2  # events less of what was begun and cancelled in one task: of either command
 _SUGGESTS = 4096  # events of a history, at which the server suggests to continue as new
 
+LAST = 1 << 30  # behind all that has a place among what happens at once
+
 type Sort = Literal["activity", "timer", "child", "signal", "cancel"]
 type Key = tuple[Sort, int]
 
@@ -141,6 +143,7 @@ class _Pending(msgspec.Struct):
 
 class _Happening(msgspec.Struct, frozen=True, order=True):
     at: int
+    rank: int
     number: int
     key: Key | None = None
     events: int = 0
@@ -232,13 +235,14 @@ class World:
             sent = [*self._close(), *sent]
         return (*sent, *stops)
 
-    def settle(self, key: Key, at: int, result: Any) -> None:
+    def settle(self, key: Key, at: int, result: Any, rank: int = LAST) -> None:
         """An ask is answered at a time: an ActivityResolution, a ChildWorkflowResult, or the Failure of an external
-        signal or cancel (None: it went well). What nobody waits for any more is dropped."""
+        signal or cancel (None: it went well). What nobody waits for any more is dropped. `rank`: its place among what
+        happens at the same time, where that is known."""
         if key not in self._pending:
             return
         job = answer(self._pending[key].ask, result)
-        self._happen(at, key, job, 2 if key[0] == "activity" else 1)
+        self._happen(at, key, job, 2 if key[0] == "activity" else 1, rank)
 
     def start(self, seq: int, at: int, run_id: str = "", cause: int = 0) -> None:
         """A child has started with this run id, or could not for a cause (`StartChildWorkflowExecutionFailedCause`). Of
@@ -265,12 +269,12 @@ class World:
         """So many events come into the history that the workflow is told nothing of."""
         self._unheard += events
 
-    def delay(self, seq: int, at: int) -> None:
-        """A timer fires at another time than it was set to."""
+    def delay(self, seq: int, at: int, rank: int = LAST) -> None:
+        """A timer fires at another time than it was set to. `rank`: as in `settle`."""
         kept = next((each for each in self._happenings if each.key == ("timer", seq)), None)
         if kept is not None:
             self._withdraw(("timer", seq))
-            self._happen(at, kept.key, kept.job, kept.events)
+            self._happen(at, kept.key, kept.job, kept.events, rank)
 
     # What is asked of it.
 
@@ -488,9 +492,11 @@ class World:
         self._forget(key)
         self._immediate.append(job)
 
-    def _happen(self, at: int, key: Key | None, job: WorkflowActivationJob, events: int) -> None:
+    def _happen(
+        self, at: int, key: Key | None, job: WorkflowActivationJob, events: int, rank: int = LAST
+    ) -> None:  # fmt: skip
         self._told += 1
-        heapq.heappush(self._happenings, _Happening(at, self._told, key, events, job))
+        heapq.heappush(self._happenings, _Happening(at, rank, self._told, key, events, job))
 
     def _withdraw(self, key: Key) -> None:
         self._happenings = [each for each in self._happenings if each.key != key]

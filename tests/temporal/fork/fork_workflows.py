@@ -271,14 +271,14 @@ class Waits:
         seen.append(f"{len(done)} first, {quick in done}")
         long.cancel()
         seen.append(await ended(long))
-        both = workflow.start_activity(slow, args=["raced", 0.2], start_to_close_timeout=SOON)
+        both = workflow.start_activity(beats, "", start_to_close_timeout=SOON, heartbeat_timeout=SOON)
         seen.append(await ended(asyncio.wait_for(both, 0.05)))
         if workflow.patched("more"):
             seen.append("patched")
         workflow.upsert_memo({"seen": len(seen)})
         await workflow.wait_condition(lambda: len(self.got) >= 2)
         await workflow.wait_condition(lambda: self.open)
-        return [*seen, *self.got, str(workflow.uuid4()), str(workflow.memo())]
+        return [*seen, *sorted(self.got), str(workflow.uuid4()), str(workflow.memo())]
 
     @workflow.signal
     async def tell(self, what: str) -> None:

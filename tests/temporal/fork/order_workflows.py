@@ -45,12 +45,6 @@ async def meets(who: str) -> str:
     return who
 
 
-@activity.defn
-async def stamped(request: dict[str, Any]) -> str:
-    called.append(("stamped", request))
-    return f"stamped {request['text']}"
-
-
 @workflow.defn
 class Order:
     """`status` of what is found decides."""
@@ -147,7 +141,8 @@ class Stamping:
         found = await workflow.execute_activity(look_up, 1, start_to_close_timeout=SOON)
         return [
             await workflow.execute_activity(
-                "agent__writer__model_request", {"text": text, "timestamp": f"{workflow.now()} {found.total}"},
+                "agent__writer__model_request",
+                {"messages": [{"parts": [{"content": text, "timestamp": f"{workflow.now()} {found.total}"}]}]},
                 start_to_close_timeout=SOON,
             )
         ]  # fmt: skip
@@ -155,8 +150,9 @@ class Stamping:
 
 @activity.defn(name="agent__writer__model_request")
 async def model_request(request: dict[str, Any]) -> str:
-    called.append(("model", request["text"]))
-    return f"wrote {request['text']}"
+    text = request["messages"][0]["parts"][0]["content"]
+    called.append(("model", text))
+    return f"wrote {text}"
 
 
 @workflow.defn
@@ -173,4 +169,4 @@ class Nexus:
 
 
 WORKFLOWS = [Order, Racing, Meeting, Patient, Rounds, Stamping, Nexus]
-ACTIVITIES = [look_up, charge, meets, stamped, model_request]
+ACTIVITIES = [look_up, charge, meets, model_request]
