@@ -92,14 +92,13 @@ def _keep_apart(worker: Any) -> None:
     @wraps(run)
     async def apart(self: Any) -> None:
         session = current.session
-        if session is None or not session.recording:
-            return await run(self)
-        token = lanes.INSIDE.set(True)
+        token = lanes.INSIDE.set(True) if session is not None and session.recording else None
         try:
             await run(self)
         finally:
-            with suppress(ValueError):  # closed by the collector, which has a context of its own
-                lanes.INSIDE.reset(token)
+            if token is not None:
+                with suppress(ValueError):  # closed by the collector, which has a context of its own
+                    lanes.INSIDE.reset(token)
 
     worker.run = apart
 
