@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -90,8 +91,13 @@ def tasks_of(events: Sequence[Any]) -> Cut:
 
 def kind_of(event: Any) -> str:
     """What happened, as in ACTIVITY_TASK_SCHEDULED; its number where this SDK does not know it."""
-    number = event.event_type
-    return EventType.Name(number).removeprefix(_PREFIX) if number in EventType.values() else str(number)
+    return _kind(event.event_type)
+
+
+@cache
+def _kind(number: int) -> str:
+    known: Any = EventType
+    return str(known.Name(number)).removeprefix(_PREFIX) if number in known.values() else str(number)
 
 
 def attributes(event: Any) -> Any:
