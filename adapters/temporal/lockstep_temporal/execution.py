@@ -61,7 +61,8 @@ class Execution:
         self._seen: deque[Task] = deque()  # that is to be looked at
         self._due: list[Task] = []  # tasks of before that are not in the log
         self._again: list[Task] = []  # that the log has, of a workflow task that is on once more
-        self._original = workflow.run_id
+        self._original = ""  # run id of the execution that this one has been reset from, else its own
+        self._before = ""  # that of the execution which this one continues
 
     def activated(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
         """Records what is new in it: durable when it returns, if the store can be written soon. Never raises."""
@@ -84,8 +85,9 @@ class Execution:
 
     def _take(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
         init = commands.started(activation)
-        if init is not None:  # the oldest versions do not say it
-            self._original = getattr(init, "original_execution_run_id", "") or self._original
+        if init is not None:
+            self._original = getattr(init, "original_execution_run_id", "")  # before 1.32 it is not said
+            self._before = init.continued_from_execution_run_id
         if commands.is_eviction(activation):
             self._books.rests(self._workflow.run_id)
         elif activation.is_replaying:
@@ -132,7 +134,12 @@ class Execution:
         return recorder
 
     def _is_reset(self, recorder: Recorder) -> bool:
-        return self._original != self._workflow.run_id and recorder.run_id == self._original
+        """Whether the execution shares the beginning of the one that the log ends with, and does not follow it."""
+        if not recorder.run_id:
+            return False
+        if self._original:
+            return self._original != self._workflow.run_id and recorder.run_id == self._original
+        return recorder.continued_from == self._before
 
     def _shared(self, recorder: Recorder) -> int:
         """How many tasks at the beginning of the log the server has accepted."""
@@ -159,7 +166,7 @@ class Execution:
     def _begin(self, recorder: Recorder, activation: WorkflowActivation) -> None:
         if commands.started(activation) is None:
             raise LookupError(f"the log has no beginning of execution {self._workflow.run_id}")
-        cause = layout.RESET if self._original != self._workflow.run_id else ""
+        cause = layout.RESET if self._original not in ("", self._workflow.run_id) else ""
         recorder.begin(activation, cause, task_queue=self._workflow.task_queue)
         self._books.keep(self._workflow.run_id, recorder)
 

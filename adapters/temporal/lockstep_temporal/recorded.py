@@ -43,6 +43,7 @@ class ExecutionTurn(msgspec.Struct, frozen=True):
     number     from 1
     run_id     of the execution
     cause      why it began: start, continue_as_new, cron, retry; reset
+    continued_from  run id of the execution before it, "" for none
     arguments  plain
     seqs       numbers of the BEGIN events, the last one where it goes on; `pos`: position of that
     first      number of its first step, `last` of its last one; -1 where there is none
@@ -63,6 +64,7 @@ class ExecutionTurn(msgspec.Struct, frozen=True):
     status: str
     end_seq: int
     left: bool
+    continued_from: str = ""
 
     @property
     def steps(self) -> range:
@@ -228,7 +230,8 @@ class Recorded:
             goes_on = before is not None and (before.run_id == made.run_id or made.cause == layout.RESET)
             if before is not None and goes_on and before.left:
                 made = replace(
-                    made, number=before.number, cause=before.cause, seqs=before.seqs + made.seqs,
+                    made, number=before.number, cause=before.cause,
+                    continued_from=before.continued_from, seqs=before.seqs + made.seqs,
                     first=before.first if before.first >= 0 else made.first,
                     last=made.last if made.first >= 0 else before.last,
                 )  # fmt: skip
@@ -247,7 +250,7 @@ class Recorded:
             turn.number, str(told.get("run_id", "")), turn.entry, str(told.get("cause", "")),
             arguments if isinstance(arguments, list) else [], (turn.seq,), turn.pos,
             first if here else -1, last if here else -1, str(turn.end.what) if turn.end is not None else "",
-            turn.end_seq, turn.left,
+            turn.end_seq, turn.left, str(told.get("continued_from", "")),
         )  # fmt: skip
 
     def before(self, step: int) -> int:

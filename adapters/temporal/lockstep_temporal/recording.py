@@ -66,7 +66,7 @@ class Recorder:
     """One execution, being written.
 
     journal   the branch
-    run_id    of the execution, "" before it began; `workflow_type`: likewise
+    run_id    of the execution, "" before it began; `workflow_type`: likewise; `continued_from`: the one before it
     lengths   of the history, at each activation of it that is written: what it is known by
     step      position of the last STEP of the branch, 0 for none
     loose     whether the log has the beginning of a step that was cut off in the middle of its workflow task
@@ -77,6 +77,7 @@ class Recorder:
         self.wording: Wording = wording if wording is not None else Clear()
         self.run_id = ""
         self.workflow_type = ""
+        self.continued_from = ""
         self.lengths: list[int] = []
         self.step = 0
         self.loose = False
@@ -106,10 +107,12 @@ class Recorder:
         init = commands.started(activation)
         batch = Batch(self.journal, self.wording.task())
         start = next(job for job in batch.written.answers(activation) if job.kind == commands.START)
+        before = continued_from or init.continued_from_execution_run_id
         request = layout.turn_request(
             activation.run_id, start.value if isinstance(start.value, list) else [], cause or layout.cause_of(init),
-            continued_from or init.continued_from_execution_run_id, task_queue,
+            before, task_queue,
         )  # fmt: skip
+        self.continued_from = before
         self._begin(batch, activation.run_id, init.workflow_type, request)
 
     def _begin(self, batch: Batch, run_id: str, workflow_type: str, request: Value) -> None:
@@ -229,7 +232,7 @@ class Recorder:
         turn = recorded.turns[-1] if recorded.turns else None
         if turn is None:
             return made
-        made.run_id, made.workflow_type = turn.run_id, turn.workflow_type
+        made.run_id, made.workflow_type, made.continued_from = turn.run_id, turn.workflow_type, turn.continued_from
         for number in turn.steps:
             made.lengths += recorded.steps[number].lengths
         if turn.status or turn.left:

@@ -52,7 +52,9 @@ class Lived:
         job = WorkflowActivationJob()
         begin = job.initialize_workflow
         begin.workflow_type, begin.workflow_id, begin.randomness_seed = self.kind, workflow_id, 7
-        begin.first_execution_run_id, begin.original_execution_run_id = self.first_run_id, original or run_id
+        begin.first_execution_run_id = self.first_run_id
+        if hasattr(begin, "original_execution_run_id"):  # from 1.32 on
+            begin.original_execution_run_id = original or run_id
         begin.continued_from_execution_run_id = continued_from
         begin.arguments.extend(_CONVERTER.payload_converter.to_payloads(arguments))
         first = self._activation([job], STEP)

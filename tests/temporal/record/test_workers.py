@@ -179,7 +179,7 @@ class Xor(PayloadCodec):
 
 
 CODED = dataclasses.replace(DataConverter.default, payload_codec=Xor())
-WORDS = ("lamp", "rug", "packed for", "attempt 3", "round 1", "closed 1", "undone", "2500")
+WORDS = ("lamp", "rug", "packed for", "attempt 3", "round 1", "closed 1", "undone")
 FAILURES = ("card 4711 was declined", "no box is left")
 
 
@@ -210,7 +210,7 @@ def test_what_a_codec_encrypts_is_written_nowhere_in_clear(
     name = f"temporal/{ran.workflow_id}"
     if coded:
         fork = lockstep.fork(
-            f"{name}:1.1", sink, store=store, data_converter=CODED, edits={"1.1": {"id": 8, "status": "undone 2500"}},
+            f"{name}:1.1", sink, store=store, data_converter=CODED, edits={"1.1": {"id": 8, "status": "undone"}},
             live=["price", "undo"],
         )  # fmt: skip
         assert lockstep.replay(fork.address, sink, store=store, data_converter=CODED).identical
