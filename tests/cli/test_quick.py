@@ -79,6 +79,7 @@ def test_it_reads_a_plain_replay_and_verify() -> None:
             "command": [],
             "store": None,
             "times": 20,
+            "target": "",
             "authentic": False,
             "trust": False,
             "isolate": False,

@@ -33,7 +33,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run, as `lockstep runs` names it.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Run the recorded command of an imported run.")]
 Target = Annotated[
-    str, typer.Option("--target", metavar="MODULE:NAME", help="Call this instead, in a run that was recorded in code.")
+    str, typer.Option("--target", metavar="MODULE:NAME", help="Call this instead, or what a framework's run is of.")
 ]
 Command = Annotated[
     list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Run this instead of the recorded command.")
@@ -215,6 +215,7 @@ def verify(
     authentic: Annotated[
         bool, typer.Option("--authentic", help="Fail unless all of it is sealed with the key in LOCKSTEP_KEY.")
     ] = False,
+    target: Target = "",
     trust: Trust = False,
     isolate: Isolate = False,
     as_json: Json = False,
@@ -229,6 +230,7 @@ def verify(
         store=store,
         times=times,
         authentic=authentic,
+        target=target,
         trust=trust,
         isolate=isolate,
         as_json=as_json,

@@ -36,7 +36,12 @@ AGAIN = {
         "--turn": (True, "turn"),
         "--until": (True, "until"),
     },
-    "verify": {**_EITHER, "--times": (True, "times"), "--authentic": (False, "authentic")},
+    "verify": {
+        **_EITHER,
+        "--times": (True, "times"),
+        "--authentic": (False, "authentic"),
+        "--target": (True, "target"),
+    },
 }
 HOMES = {"replay": "replaying", "verify": "replaying", "bisect": "bisecting"}  # modules of `lockstep.cli`
 _DEFAULTS: dict[str, dict[str, object]] = {
@@ -59,7 +64,7 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "trust": False,
         "isolate": False,
     },
-    "verify": {"times": 1, "authentic": False, "trust": False, "isolate": False},
+    "verify": {"times": 1, "authentic": False, "target": "", "trust": False, "isolate": False},
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 from lockstep.cli import failures, terminal
@@ -96,10 +96,11 @@ def needs_target(path: str, address: str) -> None:
 
 
 def verify(
-    run: str, command: Sequence[str], *, store: str | None, times: int, authentic: bool, trust: bool, isolate: bool,
-    as_json: bool, debug: bool,
+    run: str, command: Sequence[str], *, store: str | None, times: int, authentic: bool, target: str = "", trust: bool,
+    isolate: bool, as_json: bool, debug: bool,
 ) -> None:  # fmt: skip
-    """Checks the record, then replays it; stops at the first replay that is not the same run."""
+    """Checks the record, then replays it; stops at the first replay that is not the same run. With a target in this
+    process, so that each replay after the first one finds what the one before has left."""
     with failures.reported(as_json=as_json, debug=debug):
         path = str(locate(store))
         checked = checks.check(path, run)
@@ -109,24 +110,36 @@ def verify(
             lines += render.refusing(checked)
         _say(lines, quiet=as_json)
         done: list[replays.Replayed] = []
-        if checked.native and not command:
+        if checked.native and not command and not target:
             # Nothing was recorded that could run it: the record is all there is to look at.
             times = 0
             again = f"lockstep replay {shlex.quote(run)} --target MODULE:NAME"
             _say([["  a replay needs what made it: ", (again, "address")]], quiet=as_json or bool(checked.problems))
         elif not checked.problems and not refused:
             with open(os.devnull, "wb") as nowhere, _Progress(times, quiet=as_json) as progress:
-                for one in checks.repeat(
+                repeated = _called(path, run, target, times) if target else checks.repeat(
                     path, run, command, times, nowhere.fileno(), trust=trust, isolate=isolate, debug=debug
-                ):
+                )  # fmt: skip
+                for one in repeated:
                     done.append(one)
                     progress.advance()
         verdict = checks.judge(checked, done, times)
         if as_json:
             terminal.emit(verdict)
         elif not refused:
-            _say(render.verifying(verdict, done, command))
+            _say(render.verifying(verdict, done, command, target))
         raise SystemExit(failures.OK if verdict.identical and not refused else failures.NO)
+
+
+def _called(path: str, run: str, target: str, times: int) -> Iterator[replays.Replayed]:
+    """Up to `times` replays of a target in this process; what it prints goes to stderr."""
+    from lockstep.cli import targets
+
+    for _ in range(times):
+        done = targets.replay(path, run, target, speed=0.0, as_json=True)
+        yield done
+        if not done.identical:
+            return
 
 
 def _say(lines: Sequence[Line], *, quiet: bool = False) -> None:

@@ -286,7 +286,9 @@ def refusing(checked: Checked) -> list[Line]:
     return lines
 
 
-def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str] = ()) -> list[Line]:
+def verifying(
+    verdict: Verified, done: Sequence[Replayed], command: Sequence[str] = (), target: str = ""
+) -> list[Line]:  # fmt: skip
     """What `verify` found in the replays."""
     lines: list[Line] = []
     if not verdict.consistent or (verdict.identical and not verdict.times):
@@ -303,7 +305,8 @@ def verifying(verdict: Verified, done: Sequence[Replayed], command: Sequence[str
     if done[-1].identical:
         lines.append([f"  its digest {words.digest(done[-1].digest)} is not that of the others"])
         return lines
-    again = f"lockstep replay {shlex.quote(verdict.run)}" + (f" -- {shlex.join(command)}" if command else "")
+    again = f"lockstep replay {shlex.quote(verdict.run)}{targeted(target)}"
+    again += f" -- {shlex.join(command)}" if command else ""
     return [
         *lines,
         *replaying(done[-1], command),

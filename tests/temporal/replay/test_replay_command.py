@@ -70,12 +70,22 @@ type Replay = Callable[..., Said]
 @pytest.fixture
 def replay(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Replay:
     """`lockstep replay`, without a process for each."""
+    monkeypatch.syspath_prepend(str(place))
+    return _command("replay", place, capsys)
 
-    def run(*words: str, run: str = RUN, store: Path = place / "store.db") -> Said:
+
+@pytest.fixture
+def verify(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Replay:
+    """`lockstep verify` likewise."""
+    monkeypatch.syspath_prepend(str(place))
+    return _command("verify", place, capsys)
+
+
+def _command(verb: str, place: Path, capsys: pytest.CaptureFixture[str]) -> Replay:
+    def run(*words: str, run: str = RUN) -> Said:
         capsys.readouterr()
-        monkeypatch.syspath_prepend(str(place))
         with pytest.raises(SystemExit) as ended:
-            app(["replay", run, "--store", str(store), *words], standalone_mode=False)
+            app([verb, run, "--store", str(place / "store.db"), *words], standalone_mode=False)
         told = capsys.readouterr()
         return Said(ended.value.code, told.out, told.err)
 
@@ -151,11 +161,22 @@ def test_drift_is_named(place: Path, replay: Replay) -> None:
     assert "  input drift, 2 times: activity look_up  arguments[0].asked[].id: the code draws it anew" in done.stderr
 
 
-def test_verify_checks_the_record_and_says_how_to_replay_it(place: Path) -> None:
-    done = command(place, "verify", RUN)
+def test_verify_checks_the_record_and_says_how_to_replay_it(verify: Replay) -> None:
+    done = verify()
     assert done.returncode == 0
     assert "✓ consistent" in done.stderr
     assert f"lockstep replay {RUN} --target MODULE:NAME" in done.stderr
+
+
+def test_verify_replays_a_target_as_often_as_it_is_told(place: Path, verify: Replay) -> None:
+    done = verify("--target", "one_workflow", "--times", "3")
+    assert done.returncode == 0
+    assert "✓ identical   3 replays" in done.stderr
+    (place / "changed.py").write_text(CHANGED)
+    changed = verify("--target", "changed", "--times", "3")
+    assert changed.returncode == 1
+    assert "replay 1 of 3 was not the same run" in changed.stderr
+    assert f"lockstep replay {RUN} --target changed" in changed.stderr
 
 
 def test_a_debugger_stops_in_the_workflow(place: Path) -> None:
