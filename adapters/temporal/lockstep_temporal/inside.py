@@ -17,6 +17,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.bridge.proto.workflow_activation import WorkflowActivationJob
 from temporalio.bridge.proto.workflow_commands import WorkflowCommand
+from temporalio.common import RawValue
 from temporalio.converter import DefaultFailureConverter
 from temporalio.exceptions import is_cancelled_exception
 from temporalio.worker import (
@@ -229,9 +230,22 @@ def _payloads(values: Sequence[Any]) -> list[Payload]:
     if workflow.unsafe.is_replaying_history_events():
         return []
     try:
-        return list(workflow.payload_converter().to_payloads(values))
+        return list(workflow.payload_converter().to_payloads(_given(values)))
     except Exception:
         return []
+
+
+def _given(values: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of a dynamic workflow or handler come as one list of raw values, behind its name."""
+    for value in values:
+        if isinstance(value, list | tuple) and value and all(isinstance(each, RawValue) for each in value):
+            return value
+    return values
+
+
+def _set(payload: Payload, value: Any) -> None:
+    for made in _payloads([value]):
+        payload.CopyFrom(made)
 
 
 def _failure(error: BaseException) -> Failure:
@@ -322,7 +336,8 @@ def _resolved(task: asyncio.Task[Any], result: Any) -> None:
     else has."""
     error = asyncio.CancelledError() if task.cancelled() else task._exception
     if error is None:
-        result.completed.result.CopyFrom(_payloads([task.result()])[0])
+        result.completed.SetInParent()
+        _set(result.completed.result, task.result())
     else:
         kind = result.cancelled if is_cancelled_exception(error) else result.failed
         kind.failure.CopyFrom(_failure(error))
@@ -352,7 +367,8 @@ def _signal_out_over(error: BaseException | None, number: int) -> WorkflowActiva
 
 def _completed(result: Any) -> WorkflowCommand:
     command = WorkflowCommand()
-    command.complete_workflow_execution.result.CopyFrom(_payloads([result])[0])
+    command.complete_workflow_execution.SetInParent()
+    _set(command.complete_workflow_execution.result, result)
     return command
 
 

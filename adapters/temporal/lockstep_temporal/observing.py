@@ -194,8 +194,9 @@ class _Execution:
         if self._recorder.run_id != told.seen.run_id or self._recorder.over:
             if commands.started(activation) is not None:
                 self._recorder.begin(activation)
-            else:  # it began before anybody recorded it
-                self._recorder.go_on(told.seen.run_id, told.seen.workflow_type, [], layout.STARTED)
+            else:  # it began before anybody recorded it, or shares its beginning with one that was reset
+                cause = layout.RESET if self._recorder.run_id else layout.STARTED
+                self._recorder.go_on(told.seen.run_id, told.seen.workflow_type, [], cause)
         self._recorder.task(activation, completion)
 
     def _remember(self, recorded: Recorded) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from kitchen_sink import QUICKLY, SOON
 from temporalio import activity, workflow
+from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 
@@ -156,5 +158,26 @@ class Waits:
         return self.said
 
 
-WORKFLOWS = [Grows, Draws, Named, Stumbles, Beats, Fails, Waits]
-ACTIVITIES = [echo, beats, fails]
+@activity.defn(dynamic=True)
+async def anything(args: Sequence[RawValue]) -> str:
+    return f"{activity.info().activity_type} of {len(args)}"
+
+
+@workflow.defn(dynamic=True)
+class Anything:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    @workflow.run
+    async def run(self, args: Sequence[RawValue]) -> list[str]:
+        self.heard.append(await workflow.execute_activity("unheard of", args=["a", 2], start_to_close_timeout=SOON))
+        await workflow.wait_condition(lambda: len(self.heard) > 1)
+        return self.heard
+
+    @workflow.signal(dynamic=True)
+    async def hear(self, name: str, args: Sequence[RawValue]) -> None:
+        self.heard.append(f"{name} with {len(args)}")
+
+
+WORKFLOWS = [Grows, Draws, Named, Stumbles, Beats, Fails, Waits, Anything]
+ACTIVITIES = [echo, beats, fails, anything]

@@ -133,6 +133,22 @@ def test_a_signal_that_starts_a_workflow_comes_after_its_start(temporal_server: 
     assert effects(read)[0] == ("signal", "say", {}, ["at once"])
 
 
+def test_what_dynamic_code_is_given_is_recorded_as_of_any_other(temporal_server: Server, store: Path) -> None:
+    async def about(work: Work) -> str:
+        handle = await work.start("Unheard", "at", "first")
+        await handle.signal("whatever", args=["one", "two"])
+        assert set(await handle.result()) == {"unheard of of 2", "whatever with 2"}
+        return handle.id
+
+    name = worked(temporal_server, about, interceptors=[LockstepInterceptor(str(store))], **OWN)
+    assert scribe.flush()
+    read = recorded(store, name)
+    assert (read.turns[0].workflow_type, read.turns[0].arguments) == ("Unheard", ["at", "first"])
+    found = {what: (asked, answer) for _, what, asked, answer in effects(read)}
+    assert found["unheard of"] == ({"arguments": ["a", 2]}, "unheard of of 2")
+    assert found["whatever"] == ({}, ["one", "two"])
+
+
 def test_a_workflow_that_the_collector_ends_tells_nothing() -> None:
     class Ends(WorkflowInboundInterceptor):
         def __init__(self) -> None:
