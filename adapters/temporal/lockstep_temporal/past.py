@@ -15,7 +15,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from lockstep.log.model import Value
 from lockstep_temporal import commands
+from lockstep_temporal.commands import Command
 from lockstep_temporal.imported import Against
 from lockstep_temporal.recorded import ExecutionTurn, Recorded, RecordedEffect, Task
 from lockstep_temporal.stage import Given, Inbound
@@ -100,13 +102,23 @@ class Past:
 
     def _asked(self, effect: RecordedEffect, family: str) -> int | None:
         """When the workflow asked for it."""
+        found = self._command(effect, family)
+        return found[0] if found is not None else None
+
+    def request(self, effect: RecordedEffect) -> Value:
+        """What it was asked with, by the command itself: a history does not say that of a local activity, and the code
+        that was walked through it does."""
+        found = self._command(effect, commands.FAMILY.get(effect.kind, commands.ACTIVITY))
+        return found[1].request if found is not None else None
+
+    def _command(self, effect: RecordedEffect, family: str) -> tuple[int, Command] | None:
         asked = effect.asked if effect.answered < 0 else min(effect.asked, effect.answered)
         turn = self.turn_of(asked)
         for step in range(asked, turn.first - 1, -1):
             for activation, completion in self.tasks(step):
                 for command in commands.commands_of(completion):
                     if command.waits and commands.FAMILY[command.kind] == family and command.seq == effect.seq:
-                        return int(activation.timestamp.ToNanoseconds())
+                        return int(activation.timestamp.ToNanoseconds()), command
         return None
 
     def _told(self, step: int, job: str, seq: int) -> tuple[int, int, Any] | None:
