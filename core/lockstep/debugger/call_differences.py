@@ -151,6 +151,9 @@ def _unknown(asked: Value) -> bool:
 
 def _written(a: Value, b: Value) -> list[Found]:
     """Requests that say the same but are written in another way: as JSON with other spaces, say."""
+    if isinstance(a, dict) and checkpoints.COMMANDS in a:
+        texts = [shown(one.get(checkpoints.COMMANDS)) if isinstance(one, dict) else "" for one in (a, b)]
+        return [Found(Change(checkpoints.COMMANDS, *texts), *texts)]
     bodies = [str(one.get("body")) if isinstance(one, dict) and "body" in one else shown(one) for one in (a, b)]
     return [Found(Change("body" if isinstance(a, dict) and "body" in a else "", *around(*bodies)), *bodies)]
 
@@ -232,8 +235,11 @@ def _reason(draft: _Draft) -> str:
 def _asked(draft: _Draft) -> str:
     if draft.a.kind != STEP:
         return "asks something else"
-    commands = any(found.change.path.partition("[")[0] == checkpoints.COMMANDS for found in draft.found)
-    return "asks for something else then" if commands else "has another state"
+    commands = [each for each in draft.found if each.change.path.partition("[")[0] == checkpoints.COMMANDS]
+    if not commands:
+        return "has another state"
+    # Of a result, say, only the digest of the step knows.
+    return "asks for something else then" if any(each.a != each.b for each in commands) else "asks for it otherwise"
 
 
 def _alone(ledger: Ledger, call: Call, side: Side, kind: DiffKind) -> None:

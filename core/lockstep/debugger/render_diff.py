@@ -121,7 +121,7 @@ def _what(entry: DiffEntry) -> str:
         return cut(safe(entry.b), _SHORT)
     if entry.kind == "removed":
         return cut(safe(entry.a), _SHORT)
-    if not entry.path:
+    if not entry.path or (entry.a == entry.b and entry.a):
         return safe(entry.reason)
     more = f"  +{len(entry.changes) - 1}" if len(entry.changes) > 1 else ""
     a, b = _closer(entry.a, entry.b)

@@ -176,6 +176,10 @@ def test_two_runs_differ_in_what_they_were_given_commanded_answered_and_returned
             turn = made.turn("Order", given)
             made.step("start", "", ["start Order"], [asked, "complete workflow"])
             made.end(turn, result)
+        made = workflow_runs.opened(opened, "temporal/valued")
+        turn = made.turn("Order", 1)
+        made.step("start", "", ["start Order"], ["memo", "complete workflow"], b"with another value in the memo")
+        made.end(turn, "a")
 
     def first(one: str, other: str) -> tuple[str, str, str, str, str]:
         found = lockstep.diff(one, other, store=store).first
@@ -186,4 +190,6 @@ def test_two_runs_differ_in_what_they_were_given_commanded_answered_and_returned
     assert first(RUN, "lost") == (f"{RUN}:1.2", "activity", "answer.status", '"delivered"', '"lost"')
     assert first("one", "given") == ("temporal/one:0", "input", "turns[0].arguments[0]", "1", "2")
     assert first("one", "asked") == ("temporal/one:0", "step", "commands[0]", '"memo"', '"patch"')
+    otherwise = lockstep.diff("one", "valued", store=store).differences
+    assert [(entry.effect, entry.reason) for entry in otherwise] == [("step", "asks for it otherwise")]
     assert first("one", "result") == ("temporal/one:0", "end", "result", '"a"', '"b"')
