@@ -7,11 +7,12 @@ the workflow's steps, in lanes of their own: the children's tasks are not kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
+from temporalio.api.common.v1 import Payloads
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 
@@ -24,10 +25,11 @@ from lockstep.session.tape import Recorded as Taped
 from lockstep_temporal import commands, executions, layout
 from lockstep_temporal.batch import attempt_of, backoff_of
 from lockstep_temporal.commands import Answered, Command
+from lockstep_temporal.protos import plain
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.stage import Actor
 from lockstep_temporal.wording import Wording
-from lockstep_temporal.world import Ask
+from lockstep_temporal.world import Ask, World
 
 type Place = tuple[str, str, int]  # lane of an execution, family of a command, its number
 
@@ -50,13 +52,14 @@ class Asked(msgspec.Struct, frozen=True):
 class Told(LiveCall):
     """A call of a fork's tail, as the branch has it. `how` it is answered, "live" for by a function that runs."""
 
-    __slots__ = ("asked", "backoff", "how", "more")
+    __slots__ = ("asked", "backoff", "how", "more", "runs")
 
     def __init__(self, calls: Forking, lane: str, asked: Asked, how: str, more: Mapping[str, Value]) -> None:
         super().__init__(calls, calls.journal.strand(lane), asked.kind, None)  # type: ignore[arg-type]
         self.asked = asked
         self.how = how
         self.more = more
+        self.runs = ("", 0)  # the execution that asked, and its number there
         self.backoff: Any = None  # a local activity: which attempt a timer is waited for, see `batch.backoff_of`
         self.name = asked.name
         self._begin(asked.request, "", self._known)
@@ -82,6 +85,28 @@ class Told(LiveCall):
         )
 
 
+class LiveAttempt:
+    """An attempt at an activity, as `attempts` writes those of a worker."""
+
+    def __init__(self, branch: Branch, call: Told, name: str, number: int, beat: Sequence[Any]) -> None:
+        self._branch = branch
+        self._lane = call.lane.name
+        self._journal = branch.calls.journal
+        self._pos = self._journal.position()
+        request: dict[str, Value] = {"attempt": number}
+        if beat:
+            request["heartbeat"] = branch.payloads(beat)
+        self._journal.emit(Kind.BEGIN, self._lane, self._pos, layout.ATTEMPT, name, call.pos, body={"request": request})
+
+    def beat(self, details: Sequence[Any]) -> None:
+        body = self._branch.payloads(details)
+        self._journal.emit(Kind.PART, self._lane, self._journal.position(), "", "", self._pos, body=body)
+
+    def end(self, status: str, failure: Any) -> None:
+        body = self._branch.failure(failure) if status == Status.ERROR else None
+        self._journal.emit(Kind.END, self._lane, self._journal.position(), status, "", self._pos, body=body)
+
+
 class Branch:
     """Writes. `later_keys`: match keys of what is recorded past the cut."""
 
@@ -91,6 +116,7 @@ class Branch:
         self.wording = wording
         self.steps = 0
         self._open: dict[Place, Told] = {}
+        self._attempts: dict[tuple[str, int], LiveAttempt] = {}
         self._taken: set[int] = set()
         tape = calls.later.tape
         self._later = [effect for lane in tape.lanes.values() for effect in lane.effects]
@@ -116,6 +142,7 @@ class Branch:
     def begin(self, actor: Actor, ask: Ask, asked: Asked, how: str) -> int:
         """A call is asked for. Returns its provisional position."""
         call = Told(self.calls, actor.lane, asked, how, {"seq": ask.seq})
+        call.runs = actor.world.run_id, ask.seq
         self._open[_place(actor, ask)] = call
         return call.pos
 
@@ -128,12 +155,44 @@ class Branch:
             if place[0] == actor.lane and call.backoff == attempt:
                 del self._open[place]
                 self._open[_place(actor, ask)] = call
+                call.runs = actor.world.run_id, ask.seq
                 return True
         return False
+
+    def attempt(self, world: World, ask: Ask, number: int, status: str, value: Any) -> None:
+        """Of an activity that runs for real: see `trying.Activities`. It stands inside the activity's effect."""
+        at = world.run_id, ask.seq
+        if status == "":
+            call = next((each for each in self._open.values() if each.runs == at), None)
+            if call is not None:
+                self._attempts[at] = LiveAttempt(self, call, f"{ask.command.activity_type}#{number}", number, value)
+            return
+        attempt = self._attempts.get(at)
+        if attempt is None:
+            return
+        if status == "beat":
+            attempt.beat(value)
+            return
+        del self._attempts[at]
+        attempt.end(status, value)
 
     def run_id(self, actor: Actor, ask: Ask) -> str:
         """For a child that an edit answers and that was never started."""
         return executions.run_id(actor.world.run_id, ask.command.workflow_id) if ask.sort == "child" else ""
+
+    def payloads(self, given: Sequence[Any]) -> Value:
+        """What payloads hold, as the log has it."""
+        said = self.wording.task()
+        message: Any = said.message(Payloads(payloads=given)) if self.wording.coded else None
+        said.finish()
+        return [plain(each) for each in given] if message is None else message["payloads"]
+
+    def failure(self, given: Any) -> Value:
+        """A failure, as the log has it."""
+        said = self.wording.task()
+        form = layout.failure_form(given, write=said.message)
+        said.finish()
+        return form
 
     def answers(self, actor: Actor, activation: WorkflowActivation) -> None:
         """What an activation brings is the end of the calls that it answers."""

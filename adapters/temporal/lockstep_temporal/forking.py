@@ -198,7 +198,7 @@ class _Going:
         )  # fmt: skip
         hooks = Hooks(
             decide=decide, task=self._task, turn=self._turn, follows=self._follows, timer=self._timer,
-            chain=self._chain, unanswered=decide.unanswered,
+            chain=self._chain, unanswered=decide.unanswered, attempt=self.branch.attempt,
         )  # fmt: skip
         self.stage: Stage | Hosted
         if session.server is None:

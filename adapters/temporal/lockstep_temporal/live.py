@@ -205,13 +205,20 @@ def activities_of(prepared: Any) -> tuple[list[Callable[..., Any]], list[Any]]:
         "task_queue": "",
     }
     for plugin in setup.plugins:
-        if type(plugin).__module__.partition(".")[0] == "lockstep_temporal":
-            continue  # a fork is recorded as one
+        if _is_ours(plugin):
+            continue
         configure = getattr(plugin, "configure_worker", None)
         if configure is not None:
             config = configure(config)
-    interceptors = [each for each in config.get("interceptors") or () if isinstance(each, Interceptor)]
+    interceptors = [
+        each for each in config.get("interceptors") or () if isinstance(each, Interceptor) and not _is_ours(each)
+    ]
     return list(config.get("activities") or ()), interceptors
+
+
+def _is_ours(given: Any) -> bool:
+    """Whether it would record the fork's activities, in the place of those that were recorded: a fork does itself."""
+    return type(given).__module__.partition(".")[0] == "lockstep_temporal"
 
 
 class NoClient:

@@ -68,8 +68,9 @@ class Trying(msgspec.Struct):
 
 
 class Activities:
-    """All that are at work. `told(world, ask, attempt, status, value)`: hears of each attempt that is over ("ok",
-    "error", "cancelled") and of each heartbeat ("beat")."""
+    """All that are at work. `told(world, ask, attempt, status, value)`: hears of each attempt that begins ("",
+    with the details of the last heartbeat), beats ("beat", with details), and is over ("ok", "error", "cancelled", with
+    its failure)."""
 
     def __init__(self, live: Live, told: Told | None = None) -> None:
         self.live = live
@@ -168,6 +169,7 @@ class Activities:
         trying.again, trying.started, trying.beaten = None, now, now
         trying.token = f"{trying.number}.{trying.attempt}".encode()
         self._trying[trying.token] = trying
+        self._told(trying.world, trying.ask, trying.attempt, "", trying.beat)
         self.live.start(trying.token, _start(trying))
 
     def _ended(self, trying: Trying, result: ActivityExecutionResult, now: int) -> None:
@@ -178,7 +180,7 @@ class Activities:
                 " fork with --server local"
             )
         if status == "completed":
-            self._told(trying.world, trying.ask, trying.attempt, "ok", result.completed)
+            self._told(trying.world, trying.ask, trying.attempt, "ok", None)
             payload = result.completed.result if result.completed.HasField("result") else None
             self._settle(trying, now, completed(payload))
         elif status == "cancelled":

@@ -10,6 +10,7 @@ import changed_order_workflow as changed
 import offline_runs
 import order_workflows as orders
 import pytest
+import trying_workflows as trying
 from temporalio.exceptions import ActivityError, ApplicationError
 
 import lockstep
@@ -19,6 +20,7 @@ from lockstep.log.timeline import Timeline
 from lockstep_temporal import Setup
 
 EVERYTHING = Setup(workflows=orders.WORKFLOWS, activities=orders.ACTIVITIES, sandboxed=False)
+RETRYING = Setup(workflows=[trying.Retried], activities=trying.ACTIVITIES, sandboxed=False)
 
 
 @pytest.fixture
@@ -274,3 +276,17 @@ def test_edits_that_mean_nothing_are_said_to(store: str, at: str, edits: dict[st
     with pytest.raises((AddressError, EditError)) as error:
         lockstep.fork(f"{order(store)}:{at}", EVERYTHING, store=store, edits=edits)
     assert error.value.code is code
+
+
+def test_attempts_that_run_for_real_stand_inside_their_call(store: str) -> None:
+    run = offline_runs.record(
+        store, trying.Retried, workflows=[trying.Retried], activities=trying.ACTIVITIES, target=RETRYING
+    )
+    fork = lockstep.fork(f"{run}:0", RETRYING, store=store, live=["*"])
+    assert fork.result == "attempt 3 after 2"
+    with open_store(store) as opened:
+        timeline = Timeline(opened.run(run, fork.branch))
+        (effect,) = timeline.step(1).effects
+        attempts = [(each.begin.name, str(each.status), len(each.parts)) for each in effect.children]
+    assert attempts == [("counts#1", "error", 1), ("counts#2", "error", 1), ("counts#3", "ok", 0)]
+    assert lockstep.replay(fork.address, RETRYING, store=store).identical
