@@ -156,7 +156,7 @@ def _worker(setup: Setup, config: dict[str, Any]) -> Any:
         "bridge_worker": _no_bridge,
         "namespace": "default",
         "task_queue": "",
-        "workflows": config["workflows"],
+        "workflows": list(dict.fromkeys(config["workflows"])),  # a plugin may bring one that the target has
         "workflow_task_executor": config.get("workflow_task_executor"),
         "max_concurrent_workflow_tasks": 1,
         "workflow_runner": _Details(),

@@ -84,9 +84,7 @@ def test_what_diverges_is_named_and_ends_with_1(run: Run, tmp_path: Path) -> Non
     files = written(tmp_path / "past", "unwinds", "steps")
     lines = run("replay", *files, "--target", "other_sink", status=1).stderr.splitlines()
     assert lines[0].startswith("✓ ")
-    assert lines[1].endswith(
-        "diverged at step 0  LS101 activity: an argument differs  arguments[0]: 1 → -1"
-    )
+    assert lines[1].endswith("diverged at step 0  LS101 activity: an argument differs  arguments[0]: 1 → -1")
     assert lines[2] == "1 of 2 files identical"
     assert lines[3].startswith("  one in full: lockstep replay ")
     told = json.loads(run("replay", *files, "--target", "other_sink", "--json", status=1).stdout)

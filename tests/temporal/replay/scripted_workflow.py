@@ -35,12 +35,11 @@ def scripted(
     store: Path, target: Any, name: str = "order-7", origin: str = layout.WORKER, codec: Any = None
 ) -> Iterator[Script]:
     """The run `temporal/<name>` in this store: what the script has come, and what `target` commands then."""
-    setup = setup_of(target)
-    kind = setup.workflows[0].__name__
-    meta = layout.meta(name, "run-1", "default", kind, origin, coded=codec is not None)
-    journal = Journal.open(str(store), layout.run_name(name), meta)
-    wording = Clear() if codec is None else Coded(codec, run_key(journal.secrets.vault))
-    with prepare(setup) as prepared:
+    with prepare(setup_of(target)) as prepared:
+        kind = next(iter(prepared.workflows))
+        meta = layout.meta(name, "run-1", "default", kind, origin, coded=codec is not None)
+        journal = Journal.open(str(store), layout.run_name(name), meta)
+        wording = Clear() if codec is None else Coded(codec, run_key(journal.secrets.vault))
         script = Script(prepared, Recorder(journal, wording), name, kind)
         try:
             yield script
@@ -56,6 +55,7 @@ class Script:
         self.workflow_id = workflow_id
         self.kind = kind
         self.drive: Drive | None = None
+        self.first: WorkflowActivation | None = None
         self.runs = self.length = self.seconds = 0
 
     def start(self, *arguments: Any, seed: int = 7) -> WorkflowActivationCompletion:
@@ -73,6 +73,7 @@ class Script:
         if before:
             begin.continued_from_execution_run_id, begin.continued_initiator = before, 1
         activation = self._activation(job)
+        self.first = activation
         self.drive = Drive(self.prepared, activation, task_queue="orders")
         self.recorder.begin(activation, task_queue="orders")
         return self.give(activation)
