@@ -104,6 +104,12 @@ class Books:
         """Those of this process."""
         return list(cls._all.values())
 
+    @classmethod
+    def forked(cls) -> None:
+        """In a forked child: what is open, and who waits for it, is the parent's."""
+        cls._all = {}
+        cls._making = threading.Lock()
+
     @property
     def store(self) -> Store:
         """Opened when something is first written. Raises StoreError."""
@@ -305,3 +311,7 @@ def _is_of(meta: Any, workflow: Workflow) -> bool:
     told: dict[str, Any] = meta if isinstance(meta, dict) else {}
     same = layout.native(told).get("first_run_id") == workflow.first_run_id
     return same and (told.get("origin") == layout.INTERCEPTOR) == (workflow.origin == layout.INTERCEPTOR)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Books.forked)
