@@ -14,7 +14,8 @@ Operations, each a list of its name and what it takes; what they bring is put in
     race [OPS] [OPS]    at once, and who is not first is cancelled
     stop MS [OPS]       cancelled after MS
     child [OPS]         in a child workflow
-    leave MS [OPS]      in a child, which is cancelled after MS
+    leave MS HOW [OPS]  in a child, which is cancelled after MS; HOW is a ChildWorkflowCancellationType
+    drop MS HOW         an activity that only ends when it is cancelled, after MS; HOW is an ActivityCancellationType
     tell [OPS]          in a child, that is sent a signal
     choose [OPS] [OPS]  by what came last
     patch ID [OPS]      once patched
@@ -55,7 +56,7 @@ def _ops(draw: random.Random, size: int, depth: int) -> Ops:
 
 
 def _op(draw: random.Random, depth: int) -> list[Any]:
-    leaves = ("act", "act", "act", "local", "sleep", "draw", "wait", "note")
+    leaves = ("act", "act", "act", "local", "sleep", "draw", "wait", "note", "drop")
     nodes = ("both", "both", "race", "stop", "child", "leave", "tell", "choose", "patch")
     name = draw.choice((*leaves, *nodes) if depth else leaves)
     some = [_ops(draw, 2, depth - 1) for _ in range(2)] if depth else []
@@ -70,8 +71,12 @@ def _op(draw: random.Random, depth: int) -> list[Any]:
             return [name, draw.randint(1, 3), draw.randint(10, 40)]
         case "both" | "race" | "choose":
             return [name, *some]
-        case "stop" | "leave":
+        case "stop":
             return [name, draw.randint(1, 30), some[0]]
+        case "leave":
+            return [name, draw.randint(1, 30), draw.randint(0, 3), some[0]]
+        case "drop":
+            return [name, draw.randint(1, 30), draw.randint(0, 2)]
         case "child" | "tell":
             return [name, some[0]]
         case "patch":
@@ -103,6 +108,16 @@ async def work(kind: str, number: int, given: Any = None) -> Any:
 @activity.defn
 def work_in_thread(kind: str, number: int, given: Any = None) -> Any:
     return asyncio.run(_worked(kind, number, given))
+
+
+@activity.defn
+async def endless() -> str:
+    try:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(0.005)
+    except asyncio.CancelledError:
+        return "cancelled at last"
 
 
 async def _worked(kind: str, number: int, given: Any) -> Any:
@@ -207,8 +222,18 @@ class Interpreted:
     async def _child(self, ops: Ops) -> Any:
         return await workflow.execute_child_workflow(Interpreted.run, ops)
 
-    async def _leave(self, ms: int, ops: Ops) -> str:
-        child = await workflow.start_child_workflow(Interpreted.run, ops)
+    async def _drop(self, ms: int, how: int) -> str:
+        dropped = workflow.start_activity(
+            endless, start_to_close_timeout=LONG, heartbeat_timeout=LONG,
+            cancellation_type=workflow.ActivityCancellationType(how),
+        )  # fmt: skip
+        await workflow.sleep(timedelta(milliseconds=ms))
+        dropped.cancel()
+        return await _end(dropped)
+
+    async def _leave(self, ms: int, how: int, ops: Ops) -> str:
+        kind = workflow.ChildWorkflowCancellationType(how)
+        child = await workflow.start_child_workflow(Interpreted.run, ops, cancellation_type=kind)
         await workflow.sleep(timedelta(milliseconds=ms))
         child.cancel()
         return await _end(child)
@@ -243,4 +268,4 @@ async def _end(task: Any) -> str:
 
 
 WORKFLOWS = [Interpreted]
-ACTIVITIES = [work, work_in_thread]
+ACTIVITIES = [work, work_in_thread, endless]
