@@ -143,7 +143,7 @@ def attempt_of(command: Command) -> tuple[int, int, int]:
 def waiting(command: Command, asked: Asked) -> Open:
     """A command that has been given."""
     if commands.FAMILY[command.kind] != commands.ACTIVITY:
-        return Open(asked.kind, asked.name)
+        return Open(asked.kind, asked.name, cancel="abandon" if layout.is_abandoned(command) else "try")
     said = command.variant
     own = said.activity_id if said.activity_id != str(command.seq) else ""
     local = command.kind == commands.LOCAL_ACTIVITY

@@ -146,7 +146,9 @@ def cancellation(type_: int) -> str:
 
 
 def is_abandoned(command: Command) -> bool:
-    """Whether nobody hears of it where the activity of a command is cancelled."""
+    """Whether nobody hears of it where what a command asks for is cancelled."""
+    if command.kind == c.CHILD:
+        return bool(command.variant.cancellation_type == _ABANDON_CHILD)
     return c.FAMILY.get(command.kind) == c.ACTIVITY and cancellation(command.variant.cancellation_type) == "abandon"
 
 
@@ -269,8 +271,8 @@ def normal_commands(
 
 def unsent(commands: Sequence[Command]) -> frozenset[tuple[str, int]]:
     """Family and number of what was begun and cancelled in one task: the server is not told of it, and it is no
-    effect."""
-    asked = {(c.FAMILY[each.kind], each.seq) for each in commands if each.waits}
+    effect. Of a local activity it is told."""
+    asked = {(c.FAMILY[each.kind], each.seq) for each in commands if each.waits and each.kind != c.LOCAL_ACTIVITY}
     return frozenset(asked & {(CANCELS[each.kind], each.seq) for each in commands if each.kind in CANCELS})
 
 
@@ -279,6 +281,7 @@ CANCELS = {
     "cancel_timer": c.TIMER, "cancel_activity": c.ACTIVITY, "cancel_child": c.CHILD,
     "cancel_signal": c.SIGNAL_EXTERNAL, "cancel_nexus": c.NEXUS,
 }  # fmt: skip
+_ABANDON_CHILD = 0  # enum ChildWorkflowCancellationType
 _UNTOLD = frozenset({c.REJECTED, "answer_query"})
 
 

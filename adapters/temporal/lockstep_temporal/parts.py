@@ -22,6 +22,7 @@ from lockstep_temporal.rebuilt import Origins, Rebuilt, commands_in
 from lockstep_temporal.tasks import Cut, WorkflowTask, attributes, kind_of, local, tasks_of
 
 _WAIT: Any = 1  # enum ActivityCancellationType
+_CHILD_WAITS: Any = 2  # enum ChildWorkflowCancellationType
 _ENDS = frozenset({
     "ACTIVITY_TASK_COMPLETED", "ACTIVITY_TASK_FAILED", "ACTIVITY_TASK_TIMED_OUT", "ACTIVITY_TASK_CANCELED",
 })  # fmt: skip
@@ -132,6 +133,9 @@ class _Making:
         command = rebuilt.message
         if command.HasField("schedule_activity") and rebuilt.event.event_id in self._awaited.waited:
             command.schedule_activity.cancellation_type = _WAIT
+        elif command.HasField("start_child_workflow_execution"):
+            # Which one it was, no history says: but where one is cancelled in it, it was not abandoned.
+            command.start_child_workflow_execution.cancellation_type = _CHILD_WAITS
         return command
 
     def _begin(self, part: Part, marker: Any) -> None:
