@@ -257,14 +257,21 @@ def test_a_run_without_answers_has_nothing_to_search(bisect, lockstep) -> None:
     assert "✗ not recorded  refund: no answer from outside was recorded in it" in done.stderr
 
 
+# Ctrl-C is ignored in what a background shell starts.
+INTERRUPTIBLE = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
 def test_an_interrupted_search_goes_on_where_it_was(bisect, record, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
         AGENT.replace("pass  # change", "time.sleep(0.02)").replace("import hashlib", "import time, hashlib")
     )
     record(16, 3, program="slow.py")
-    words = [PYTHON, "-m", "lockstep", "bisect", "refund"]
     with subprocess.Popen(
-        words, cwd=tmp_path, env={**os.environ, "MADE": str(tmp_path / "made")}, stderr=subprocess.PIPE, text=True,
+        [PYTHON, "-c", INTERRUPTIBLE, "-m", "lockstep", "bisect", "refund"], cwd=tmp_path, env={**os.environ, "MADE": str(tmp_path / "made")}, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     ) as search:  # fmt: skip
         while made(tmp_path) < 9:  # the first probe makes eight calls
