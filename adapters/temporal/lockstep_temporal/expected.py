@@ -60,6 +60,7 @@ class Expecting:
         self._ahead: list[WorkflowCommand] = []  # that the history has later, if at all
         self._accepted: set[str] = set()
         self._abandoned: set[tuple[str, int]] = set()
+        self._over: set[tuple[str, int]] = set()  # what has been answered: core asks for nothing to be cancelled then
         self._locals: dict[int, str] = {}  # types of local activities that the code has begun, by number
         self._memo: dict[str, Any] = dict(self.started.memo.fields)
         self._search: dict[str, Any] = dict(self.started.search_attributes.indexed_fields)
@@ -136,6 +137,7 @@ class Expecting:
         places, found = [], []
         unsent = _unsent(pairs)
         for number, (activation, completion) in enumerate(pairs):
+            self._over |= _answered(activation)
             for index, command in enumerate(completion.successful.commands):
                 if not self._is_told(command, activation, unsent, there):
                     continue
@@ -162,7 +164,7 @@ class Expecting:
         if which in _CANCELS:
             family, field = _CANCELS[which]
             at = family, getattr(getattr(command, which), field)
-            return at not in self._abandoned and (activation.history_length, *at) not in unsent
+            return at not in self._abandoned | self._over and (activation.history_length, *at) not in unsent
         if which == "set_patch_marker":
             return not command.set_patch_marker.deprecated or command.set_patch_marker.patch_id in there
         if which == "update_response":
@@ -296,6 +298,22 @@ def _map(attributes: Any) -> Any:
 
 def _all(pairs: Iterable[Pair]) -> Iterable[WorkflowCommand]:
     return (command for _, completion in pairs for command in completion.successful.commands)
+
+
+_ANSWERS = {
+    "resolve_activity": "activity", "fire_timer": "timer", "resolve_child_workflow_execution": "child",
+    "resolve_signal_external_workflow": "signal_external",
+}  # fmt: skip
+
+
+def _answered(activation: Any) -> set[tuple[str, int]]:
+    """Family and number of the commands that an activation brings the last answer to."""
+    found = set()
+    for job in activation.jobs:
+        which = job.WhichOneof("variant")
+        if which in _ANSWERS and not job.resolve_activity.result.HasField("backoff"):
+            found.add((_ANSWERS[which], getattr(job, which).seq))
+    return found
 
 
 def _resolves_locally(pair: Pair) -> bool:

@@ -27,22 +27,24 @@ _PATCH, _SEED, _INBOUND, _OTHER = 1, 2, 3, 4
 def jobs_of(came: Iterable[Any], commanded: Iterable[Any], origins: Origins) -> list[WorkflowActivationJob]:
     """Those of a task. `commanded`: events of its own commands, among them the updates that it accepted, and markers of
     patches, of which core tells the workflow first."""
-    found: list[tuple[int, WorkflowActivationJob]] = []
+    found: list[tuple[int, int, WorkflowActivationJob]] = []  # with its place, and the event that it comes behind
     for event in commanded:
         made = WorkflowActivationJob()
         if event.HasField("workflow_execution_update_accepted_event_attributes"):
-            _update(made, attributes(event), event, origins)
-            found.append((_INBOUND, made))
+            said = attributes(event)
+            _update(made, said, event, origins)
+            found.append((_INBOUND, said.accepted_request_sequencing_event_id, made))
         elif kind_of(event) == "MARKER_RECORDED" and (patch := patched(event)) is not None:
             made.notify_has_patch.patch_id = patch[0]
-            found.append((_PATCH, made))
+            found.append((_PATCH, 0, made))
     for event in came:
         kind = kind_of(event)
         make = _MAKE.get(kind)
         made = WorkflowActivationJob()
         if make is not None and make(made, attributes(event), event, origins):
-            found.append((_PLACE.get(kind, _OTHER), made))
-    return [job for _, job in sorted(found, key=lambda each: each[0])]
+            place = _PLACE.get(kind, _OTHER)
+            found.append((place, event.event_id if place == _INBOUND else 0, made))
+    return [job for _, _, job in sorted(found, key=lambda each: each[:2])]
 
 
 def started(event: Any, run_id: str) -> WorkflowActivationJob:

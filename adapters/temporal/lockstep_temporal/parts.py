@@ -114,6 +114,9 @@ class _Making:
         settled: list[WorkflowActivationJob] = []
         for rebuilt in commands_in(task.commanded, self._origins):
             if _is_local(rebuilt.event):
+                if settled:  # core says that before any local activity is through
+                    more.append(self._part(task, settled))
+                    settled = []
                 part = self._part(task, [jobs.resolved_locally(rebuilt.event)])
                 more.append(part)
                 following = next(due, None)

@@ -150,6 +150,11 @@ class Cancels:
         seen.append(await kept)
         later.cancel()
         seen.append(await ended(later))
+        # Both are through at once, and who is cancelled has been answered already.
+        racing = [asyncio.create_task(workflow.sleep(0.01)) for _ in range(2)]
+        await asyncio.wait(racing, return_when=asyncio.FIRST_COMPLETED)
+        for each in racing:
+            each.cancel()
         own = workflow.info().workflow_id
         ways = workflow.ChildWorkflowCancellationType
         for number, how in enumerate(

@@ -7,7 +7,9 @@ import past
 import pytest
 from live_server import committed
 
+from lockstep_temporal.jobs import jobs_of
 from lockstep_temporal.parts import parts_of
+from lockstep_temporal.rebuilt import Origins
 from lockstep_temporal.setup import setup_of
 from lockstep_temporal.walk import walk
 
@@ -37,3 +39,15 @@ def check(events: list[Any], target: Any) -> None:
 @pytest.mark.parametrize("name", past.COMMITTED)
 def test_activations_are_rebuilt_as_core_makes_them(name: str) -> None:
     check(past.events_of(committed(name)), kitchen_sink)
+
+
+@pytest.mark.parametrize(
+    ("behind", "order"), [(63, ["signal_workflow", "do_update"]), (2, ["do_update", "signal_workflow"])]
+)
+def test_an_update_comes_behind_what_was_there_before_its_message(behind: int, order: list[str]) -> None:
+    events = past.events_of(committed("kitchen_sink.1"))
+    (signal,) = (each for each in events if each.HasField("workflow_execution_signaled_event_attributes"))
+    (update,) = (each for each in events if each.HasField("workflow_execution_update_accepted_event_attributes"))
+    update.workflow_execution_update_accepted_event_attributes.accepted_request_sequencing_event_id = behind
+    made = jobs_of([signal], [update], Origins())
+    assert [job.WhichOneof("variant") for job in made] == order
