@@ -271,9 +271,13 @@ def test_an_interrupted_search_goes_on_where_it_was(bisect, record, tmp_path: Pa
     )
     record(16, 3, program="slow.py")
     with subprocess.Popen(
-        [PYTHON, "-c", INTERRUPTIBLE, "-m", "lockstep", "bisect", "refund"], cwd=tmp_path, env={**os.environ, "MADE": str(tmp_path / "made")}, stderr=subprocess.PIPE, text=True,
+        [PYTHON, "-c", INTERRUPTIBLE, "-m", "lockstep", "bisect", "refund"],
+        cwd=tmp_path,
+        env={**os.environ, "MADE": str(tmp_path / "made")},
+        stderr=subprocess.PIPE,
+        text=True,
         start_new_session=True,
-    ) as search:  # fmt: skip
+    ) as search:
         while made(tmp_path) < 9:  # the first probe makes eight calls
             time.sleep(0.01)
         os.killpg(search.pid, signal.SIGINT)
