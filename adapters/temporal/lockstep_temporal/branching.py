@@ -23,13 +23,14 @@ from lockstep.session.native.forking import Forking
 from lockstep.session.policy import Declared, classify
 from lockstep.session.tape import Recorded as Taped
 from lockstep_temporal import commands, executions, layout
+from lockstep_temporal.actors import Actor
+from lockstep_temporal.asks import Ask
 from lockstep_temporal.batch import attempt_of, backoff_of
 from lockstep_temporal.commands import Answered, Command
 from lockstep_temporal.protos import plain
 from lockstep_temporal.recording import Recorder
-from lockstep_temporal.stage import Actor
 from lockstep_temporal.wording import Wording
-from lockstep_temporal.world import Ask, World
+from lockstep_temporal.world import World
 
 type Place = tuple[str, str, int]  # lane of an execution, family of a command, its number
 

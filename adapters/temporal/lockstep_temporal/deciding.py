@@ -20,6 +20,8 @@ from lockstep.session.native.forking import Forking
 from lockstep.session.policy import Declared
 from lockstep.session.tail import Answer, Live
 from lockstep.session.tape import Recorded as Taped
+from lockstep_temporal.actors import Actor, Given
+from lockstep_temporal.asks import Ask
 from lockstep_temporal.branching import Asked, Branch, command_of
 from lockstep_temporal.commands import Command
 from lockstep_temporal.drift import Drifts
@@ -27,9 +29,7 @@ from lockstep_temporal.edited import Converter, Edits
 from lockstep_temporal.live import Live as Functions
 from lockstep_temporal.naming import Naming
 from lockstep_temporal.past import Past
-from lockstep_temporal.stage import Actor, Given
 from lockstep_temporal.wording import Wording
-from lockstep_temporal.world import Ask
 
 _DRIVEN = Declared("read", "it is a workflow of the target's, which is driven here")
 BY_POSITION = "matched by position"

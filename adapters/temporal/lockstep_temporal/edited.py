@@ -33,8 +33,9 @@ from lockstep.log.timeline import Effect, Place
 from lockstep.session.call import Piece
 from lockstep.session.tail import Edit as Answered
 from lockstep_temporal import commands, failures, layout
+from lockstep_temporal.asks import Ask, child_completed, completed
 from lockstep_temporal.protos import of_value, plain
-from lockstep_temporal.world import Ask, World, child_completed, completed
+from lockstep_temporal.world import World
 
 _OWN = frozenset({commands.TIMER, *commands.INBOUND})  # what no call of the workflow is answered with
 

@@ -10,47 +10,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
-
-import msgspec
-from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+from typing import Any
 
 from lockstep.adapter.native import Continued, ForkOptions
-from lockstep.errors import AddressError, Code, Difference, Refusal, TargetError
-from lockstep.log.address import called
-from lockstep.log.model import Kind, RunState
+from lockstep.errors import AddressError, Code, TargetError
+from lockstep.log.model import Kind
 from lockstep.log.store import Store
-from lockstep.log.timeline import END, Place, Timeline
+from lockstep.log.timeline import END, Place
 from lockstep.session.native import forking as forks
-from lockstep.session.native.forking import Forking
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
-from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
-from lockstep_temporal import commands, edited, layout, server, wording
-from lockstep_temporal.branching import Asked, Branch, command_of
+from lockstep_temporal import edited, layout, server, wording
 from lockstep_temporal.coded import decoding
-from lockstep_temporal.deciding import Decider
-from lockstep_temporal.drift import Drifts
-from lockstep_temporal.edited import Converter
+from lockstep_temporal.going import Going
 from lockstep_temporal.imported import Against
 from lockstep_temporal.live import Live, activities_of
 from lockstep_temporal.naming import Naming
-from lockstep_temporal.past import Past
-from lockstep_temporal.prefix import Prefix
-from lockstep_temporal.prepared import Prepared, prepare
+from lockstep_temporal.prepared import prepare
 from lockstep_temporal.recorded import ExecutionTurn, Recorded
-from lockstep_temporal.recording import Recorder
 from lockstep_temporal.setup import Setup, setup_of
-from lockstep_temporal.stage import Actor, Hooks, Inbound, Stage, Unable
-from lockstep_temporal.trying import Elsewhere, Endless
-from lockstep_temporal.watching import Stuck, Watch
-from lockstep_temporal.world import Ask, Ended
-
-if TYPE_CHECKING:
-    from lockstep_temporal.hosting import Hosted
+from lockstep_temporal.watching import Watch
 
 SERVER = "server"  # the keyword argument that has a fork run on a server
 
@@ -133,7 +114,7 @@ class Session:
                 )
             )
             journal = self._journal(stack, converter)
-            going = _Going(self, prepared, watch, live, journal, Naming(functions))
+            going = Going(self, prepared, watch, live, journal, Naming(functions))
             stack.callback(going.close)
             going.run()
             return going.continued()
@@ -169,263 +150,6 @@ class Session:
         return Against(self.setup, steps[:first_run], workflow_id=workflow_id, namespace=self.namespace)
 
 
-class _Going:
-    """A fork that runs."""
-
-    def __init__(
-        self, session: Session, prepared: Prepared, watch: Watch, live: Live, journal: Journal, naming: Naming
-    ) -> None:
-        self.session = session
-        self.reached: set[int] = set()  # effects that are no calls, and whose edits have been applied
-        self.prepared = prepared
-        self.watch = watch
-        self.journal = journal
-        self.past = Past(session.recorded, session.walk)
-        plan = msgspec.structs.replace(session.plan(journal.branch), branch=journal.branch)
-        self.calls = Forking(
-            journal, session.recorded.record, plan, session.store.path, since=0, deadline=session.options.deadline
-        )
-        self.drifts = Drifts()
-        vault = journal.secrets.vault
-        self.wording = wording.of_run(prepared.data_converter, session.recorded.meta, vault, naming)
-        self.naming = naming
-        self.converter = Converter(prepared.data_converter)
-        self.recorder = Recorder.resume(journal, self.wording, effects=False)
-        self.branch = Branch(self.calls, self.recorder, self.wording)
-        decide = Decider(
-            self.calls, self.past, self.branch, session.edits, self.converter, live, naming, self.wording,
-            prepared.workflows, self.drifts,
-        )  # fmt: skip
-        hooks = Hooks(
-            decide=decide, task=self._task, turn=self._turn, follows=self._follows, timer=self._timer,
-            chain=self._chain, unanswered=decide.unanswered, attempt=self.branch.attempt,
-        )  # fmt: skip
-        self.stage: Stage | Hosted
-        if session.server is None:
-            self.stage = Stage(prepared, live, hooks, self._inbound(), watch=watch)
-        else:
-            from lockstep_temporal.hosting import Hosted
-
-            self.stage = Hosted(prepared, live, hooks, self._inbound(), watch=watch, server=session.server)
-        self.number = session.turn.number
-        self.ended = ""
-
-    def close(self) -> None:
-        self.stage.close()
-        self.recorder.close()
-
-    def run(self) -> None:
-        calls = self.calls
-        try:
-            self._go()
-        except Refusal:
-            self.ended = "refused"
-        except (Unable, Endless, Elsewhere) as error:
-            calls.latch.refuse(str(error))
-            self.ended = "refused"
-        except Stuck:
-            seconds = self.session.options.deadline
-            reason = f"the workflow's code came to no stop within {seconds:g} s"
-            at = len(self.session.served) + self.branch.steps
-            calls.latch.stop_at(
-                Difference(
-                    code=Code.STUCK, reason=reason, step=at, lane=layout.LANE, kind="workflow task", name="", source=""
-                )
-            )  # fmt: skip
-
-    def _go(self) -> None:
-        session, stage = self.session, self.stage
-        first = self._first()
-        self.recorder.begin(first, layout.FORK if session.served else "", task_queue=session.task_queue)
-        if not session.served:
-            stage.begin(first, session.namespace, session.task_queue)
-        else:
-            prefix = Prefix(self.prepared, self.watch, self.drifts, session.namespace, session.task_queue)
-            found = prefix.run(session.served, self.past)
-            if found is not None:
-                self.calls.latch.stop_at(found)
-                prefix.close()
-                return
-            assert prefix.drive is not None
-            assert prefix.world is not None
-            self.recorder.waits(command_of(ask) for ask in (*prefix.world.open, *prefix.world.timers))
-            stage.enter(prefix.world, prefix.drive)
-            if prefix.world.ended is not None:
-                self._result(stage.main, prefix.world.ended)
-                if session.turn.end_seq >= 0:
-                    self.recorder.end(session.turn.status, session.recorded.record.body(session.turn.end_seq))
-        ended = stage.run()
-        self._over(ended)
-
-    def _first(self) -> WorkflowActivation:
-        """The activation that the execution began with."""
-        session = self.session
-        activation, _ = self.past.tasks(session.turn.first)[0]
-        made = WorkflowActivation()
-        made.CopyFrom(activation)
-        if session.served or not session.edits.own:
-            return made
-        del made.jobs[:]
-        changed = [each for _, each in self._changed(session.turn, 0)]
-        for job in activation.jobs:
-            if job.WhichOneof("variant") not in ("signal_workflow", "do_update", "cancel_workflow"):
-                made.jobs.append(job)
-        made.jobs.extend(job for each in changed if each.step == 0 for job in each.jobs)
-        return made
-
-    def _inbound(self) -> list[list[Inbound]]:
-        """What came from outside after the cut, of each execution from the one that goes on."""
-        session = self.session
-        after = {session.turn.number: session.at}
-        turns = [turn for turn in session.recorded.turns if turn.number >= session.turn.number]
-        found = []
-        for turn in turns:
-            here = [each for _, each in self._changed(turn, after.get(turn.number, 0))]
-            if not (session.served and turn.number == session.turn.number):
-                here = [each for each in here if each.step > 0]  # the rest came with the first activation
-            found.append(here)
-        return found
-
-    def _changed(self, turn: ExecutionTurn, after: int) -> Iterator[tuple[int, Inbound]]:
-        """With edits of it applied."""
-        own = self.session.edits.own
-        for effect, inbound in self.past.inbound(turn, after):
-            pos = effect.begin.pos
-            if pos not in own:
-                yield pos, inbound
-                continue
-            self.reached.add(pos)
-            if own[pos] is not None:
-                jobs = tuple(self.converter.arguments(job, own[pos]) for job in inbound.jobs)
-                yield pos, msgspec.structs.replace(inbound, jobs=jobs)
-
-    # What the stage tells.
-
-    def _task(self, actor: Actor, activation: WorkflowActivation, completion: Any) -> None:
-        if actor.lane == layout.LANE and completion.HasField("failed"):
-            self.session.error = actor.drive.error or RuntimeError(completion.failed.failure.message)
-        self.branch.task(actor, activation, completion)
-
-    def _timer(self, actor: Actor, ask: Ask) -> None:
-        self._set(actor, ask)
-        command = command_of(ask)
-        said = self.wording.task()
-        told = said.asked(command)
-        said.finish()
-        name, request, key = self.calls.secrets.asked(told.kind, told.name, told.request, told.matched)
-        self.branch.begin(actor, ask, Asked(told.kind, name, request, key, told.declared), "")
-
-    def _set(self, actor: Actor, ask: Ask) -> None:
-        """A timer fires when an edit says, else as late as it did: what else had come by then comes with it."""
-        if actor.turn or actor.lane != layout.LANE:
-            return
-        recorded = self.session.recorded
-        effect = recorded.effect(commands.TIMER, ask.seq, self.session.turn.run_id)
-        if effect is None:
-            return
-        seconds = self.session.edits.own.get(effect.begin.pos)
-        if seconds is not None:
-            self.reached.add(effect.begin.pos)
-            actor.world.delay(ask.seq, max(ask.at + int(seconds * 1e9), actor.world.now))
-            return
-        given = self.past.answer(effect) if recorded.request(effect) == command_of(ask).request else None
-        if given is not None:
-            actor.world.delay(ask.seq, max(ask.at + given.after, actor.world.now), given.rank)
-
-    def _turn(self, actor: Actor, ended: Ended, following: WorkflowActivation | None) -> None:
-        self._result(actor, ended)
-        if following is not None and self._follows():
-            self.number += 1
-            self.recorder.begin(following, task_queue=self.session.task_queue)
-
-    def _follows(self) -> bool:
-        last = self.session.options.turn
-        return last is None or self.number < last
-
-    def _chain(self, turn: int) -> tuple[str, int] | None:
-        """Run id and seed that the run so many turns after the first has in the record: what it draws is the same."""
-        number = self.session.turn.number + turn
-        turns = self.session.recorded.turns
-        if number > len(turns) or not turns[number - 1].steps:
-            return None
-        activation, _ = self.past.tasks(turns[number - 1].first)[0]
-        init = commands.started(activation)
-        return None if init is None else (activation.run_id, init.randomness_seed)
-
-    def _result(self, actor: Actor, ended: Ended) -> None:
-        session, converter = self.session, self.prepared.data_converter
-        if ended.how == "complete_workflow_execution":
-            session.error = None
-            session.results.append(self._returned(actor, ended.command))
-        elif ended.how == "continue_as_new_workflow_execution":
-            session.error = None
-            session.results.append(None)
-        elif ended.how == "fail_workflow_execution":
-            session.error = converter.failure_converter.from_failure(ended.command.failure, converter.payload_converter)
-        elif ended.how != "failed_task":
-            session.error = _stopped(ended.how)
-
-    def _returned(self, actor: Actor, said: Any) -> Any:
-        if not said.HasField("result"):
-            return None
-        definition = self.prepared.definition(actor.world.init.workflow_type)
-        hints = [definition.ret_type] if definition.ret_type is not None else None
-        return self.prepared.data_converter.payload_converter.from_payloads([said.result], hints)[0]
-
-    def _over(self, ended: Ended | None) -> None:
-        for note in self.stage.notes:
-            self.calls.note("children", note)
-        if ended is not None:
-            self.ended = "complete" if self.session.error is None else "failed"
-            return
-        self.ended = "interrupted"
-        waits = [f"{ask.sort} {ask.seq}" for ask in self.stage.waiting or ()]
-        what = f"for {', '.join(waits)}" if waits else "for something from outside, such as a signal or an update"
-        self.calls.note("the workflow waits", f"{what}, which does not come in this fork")
-
-    # How it went.
-
-    def continued(self) -> Continued:
-        session, journal = self.session, self.journal
-        state = self.calls.resting()
-        if state is not None or self.ended == "failed":
-            journal.flush()
-            journal.rest(state or RunState.FAILED)
-        for told in self.drifts.inputs:
-            self.calls.note(told.source, told.detail)
-        journal.flush()
-        reader = session.store.run(journal.run, journal.branch)
-        record = Record(reader)
-        seconds = time.monotonic() - session._began
-        unreached = self._unreached()
-        report = self.calls.report(
-            self.ended or "complete", steps=len(record.steps), seconds=seconds, unreached=unreached
-        )
-        address = called(journal.run, journal.branch)
-        first, answer = _numbers(Timeline(reader), session.at, address)
-        return Continued(
-            report=report, results=session.results, error=session.error,
-            config={"workflow_id": session.recorded.native.get("workflow_id"), "run_id": self.recorder.run_id},
-            origin=session.plan("").origin, upto=session.at, shared=max(record.last_step(session.at), 0), first=first,
-            answer=answer if report.state == RunState.REFUSED else None,
-        )  # fmt: skip
-
-    def _unreached(self) -> tuple[str, ...]:
-        if self.calls.latch.stopped:
-            return ()
-        own = (self.session.edits.addresses[pos] for pos in self.session.edits.own if pos not in self.reached)
-        return (*(address for edit in self.calls.tail.unreached.values() for address in edit.told), *own)
-
-
-def _stopped(how: str) -> BaseException:
-    """As a client is told of a workflow that came to no end of its own."""
-    from temporalio.exceptions import CancelledError, TerminatedError, TimeoutError
-
-    if how == "timed_out":
-        return TimeoutError("Workflow timed out", type=None, last_heartbeat_details=[])
-    return TerminatedError("Workflow terminated") if how == "terminated" else CancelledError("Workflow cancelled")
-
-
 def _refuse(place: Place, options: ForkOptions) -> None:
     """What a fork of a workflow has not."""
     if place.step is None:
@@ -457,16 +181,3 @@ def _until(place: Place, options: ForkOptions) -> int:
     else:
         found = next(event.pos for seq, event in heads if seq == step.seq)
     return found if options.within is None else min(found, options.within)
-
-
-def _numbers(timeline: Timeline, cut: int, address: str) -> tuple[str, tuple[str, str] | None]:
-    """Of a branch: its first call that ran for real; a call without an answer, with where to fork to give it one."""
-    first, flying = "", None
-    for step in timeline.steps:
-        for effect in step.effects:
-            number = f"{step.number}.{effect.number}"
-            if effect.begin.pos > cut and effect.end is None:
-                flying = f"{address}:{step.number}", number
-            elif effect.begin.pos > cut and effect.end is not None and not effect.end.name and not first:
-                first = number if effect.kind not in (commands.TIMER, *commands.INBOUND) else ""
-    return first, flying

@@ -36,24 +36,15 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 
 from lockstep_temporal import ending, executions, server
+from lockstep_temporal.actors import Actor, Hooks, Inbound, Unable
+from lockstep_temporal.asks import Ask, Ended, Stop, answer
+from lockstep_temporal.chains import ABANDON, REQUEST_CANCEL, deadline, run_after, sent_before, target_of
 from lockstep_temporal.driver import Drive
 from lockstep_temporal.live import Live, activities_of
 from lockstep_temporal.prepared import Prepared
 from lockstep_temporal.seats import Seat
-from lockstep_temporal.stage import (
-    ABANDON,
-    REQUEST_CANCEL,
-    Actor,
-    Hooks,
-    Inbound,
-    Unable,
-    deadline,
-    run_after,
-    sent_before,
-    target_of,
-)
 from lockstep_temporal.watching import Watch
-from lockstep_temporal.world import Ask, Ended, Stop, World, answer
+from lockstep_temporal.world import World
 
 _BEATS = timedelta(milliseconds=100)  # how late activities may hear that they are cancelled
 NAMESPACE = "default"  # that every development server has

@@ -17,10 +17,10 @@ from typing import Any
 
 from lockstep.log.model import Value
 from lockstep_temporal import commands
+from lockstep_temporal.actors import Given, Inbound
 from lockstep_temporal.commands import Command
 from lockstep_temporal.imported import Against
 from lockstep_temporal.recorded import ExecutionTurn, Recorded, RecordedEffect, Task
-from lockstep_temporal.stage import Given, Inbound
 
 # By family: the job that answers a command of it.
 _JOBS = {

@@ -15,8 +15,9 @@ from temporalio.bridge.proto.workflow_activation import WorkflowActivation, Work
 from temporalio.bridge.proto.workflow_commands import WorkflowCommand
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 
-from lockstep_temporal.stage import Actor, Given
-from lockstep_temporal.world import ANSWERS, SORTS, Ask, Key, answer, as_before
+from lockstep_temporal.actors import Actor, Given
+from lockstep_temporal.asks import ANSWERS, SORTS, Ask, Key, answer
+from lockstep_temporal.world import as_before
 
 _STANDS_IN = 1_000_000  # numbers of timers from here on stand for answers
 

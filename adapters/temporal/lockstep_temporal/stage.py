@@ -13,108 +13,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
 
-import msgspec
-from temporalio.api.enums.v1 import RetryState, TimeoutType
-from temporalio.api.failure.v1 import Failure
-from temporalio.bridge.proto.child_workflow import ChildWorkflowResult
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 
 from lockstep_temporal import executions, failures, retries
+from lockstep_temporal.actors import Actor, Given, Hooks, Inbound, Unable
+from lockstep_temporal.asks import NOT_FOUND, Ask, Ended, Stop
+from lockstep_temporal.chains import (
+    ABANDON,
+    REQUEST_CANCEL,
+    child_result,
+    deadline,
+    run_after,
+    sent_before,
+    sent_by,
+    target_of,
+)
 from lockstep_temporal.driver import Drive
 from lockstep_temporal.live import Live
 from lockstep_temporal.prepared import Prepared
-from lockstep_temporal.trying import Activities, Told
+from lockstep_temporal.trying import Activities
 from lockstep_temporal.watching import Watch
-from lockstep_temporal.world import LAST, NOT_FOUND, Ask, Ended, Stop, World, child_completed
+from lockstep_temporal.world import World
 
 _EXISTS = 1  # START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
 _REJECT_DUPLICATE, _FAILED_ONLY = 3, 2  # WorkflowIdReusePolicy
-ABANDON, REQUEST_CANCEL = 2, 3  # ParentClosePolicy
-_ENDLESS = 20  # runs of a workflow that nothing else would ever stop
-
-
-class Given(msgspec.Struct, frozen=True):
-    """An ask is answered, and nothing runs.
-
-    result   an ActivityResolution, a ChildWorkflowResult, or the Failure of an external signal or cancel
-    after    how long after it was asked, in nanoseconds
-    run_id   child: that it started with; `started`: how long after it was asked
-    rank     its place among what the workflow was told at once
-    cause    child: why it could not be started
-    never    not by itself: it was cancelled, and is answered with `result` when it is again
-    """
-
-    result: Any = None
-    after: int = 0
-    run_id: str = ""
-    started: int = 0
-    cause: int = 0
-    rank: int = LAST
-    never: bool = False
-
-
-class Inbound(msgspec.Struct, frozen=True):
-    """What came from outside in the record, after the cut.
-
-    step   the number of the task in its run that heard of it, from 0; `alone`: and of nothing else
-    at     when
-    """
-
-    step: int
-    at: int
-    alone: bool
-    jobs: tuple[WorkflowActivationJob, ...]
-
-
-class Unable(Exception):
-    """A fork cannot go on. `code`-less: who records it says how."""
-
-
-class Actor:
-    """One execution that is driven. `parent`, `ask`: of a child, whose, and what it was asked for with; `lane`: where
-    its calls are recorded; `turn`: which run of its chain it is, from 0 at the cut; `first`: what it begins with, until
-    it has."""
-
-    def __init__(
-        self, world: World, drive: Drive, *, parent: Actor | None = None, ask: Ask | None = None, lane: str = "main"
-    ) -> None:  # fmt: skip
-        self.world = world
-        self.drive = drive
-        self.parent = parent
-        self.ask = ask
-        self.lane = lane
-        self.turn = 0
-        self.first: WorkflowActivation | None = None
-
-    @property
-    def id(self) -> str:
-        return str(self.world.init.workflow_id)
-
-
-class Hooks(msgspec.Struct, frozen=True):
-    """Who hears of what the stage does, and decides.
-
-    decide   `decide(actor, ask)`: its answer; None: it runs for real. Raises what stops the fork
-    task     `task(actor, activation, completion)`: of each one
-    turn     `turn(actor, ended, first)`: an execution of the chain has ended; `first`: of the run that follows, or None
-    follows  whether the next run of the workflow's own chain is driven
-    attempt  of each attempt of an activity
-    unanswered  `unanswered(actor, ask)`: what is `Given.never` is waited for, and nothing else happens; a child is
-             driven then. Raises what stops the fork
-    chain    `chain(turn)`: run id and seed of the run so many turns after the first, where they are known
-    timer    `timer(actor, ask)`: one is set, or was before the cut and is on
-    """
-
-    decide: Callable[[Actor, Ask], Given | None]
-    task: Callable[[Actor, WorkflowActivation, Any], None] = lambda *_: None
-    turn: Callable[[Actor, Ended, WorkflowActivation | None], None] = lambda *_: None
-    follows: Callable[[], bool] = lambda: True
-    attempt: Told = lambda *_: None
-    timer: Callable[[Actor, Ask], None] = lambda *_: None
-    unanswered: Callable[[Actor, Ask], None] = lambda *_: None
-    chain: Callable[[int], tuple[str, int] | None] = lambda _: None
 
 
 class Stage:
@@ -428,7 +351,7 @@ class Stage:
         seq = actor.ask.seq
         if not parent.world.waits_for(("child", seq)):
             return
-        result = _child_result(parent.world, seq, actor.world, ended)
+        result = child_result(parent.world, seq, actor.world, ended)
         parent.world.settle(("child", seq), self.now, result)
 
     # What comes from outside.
@@ -468,104 +391,3 @@ class Stage:
         if actor is not self.main or actor.world.ended is not None or actor.turn >= len(self._inbound):
             return []
         return self._inbound[actor.turn]
-
-
-def run_after(
-    world: World, ended: Ended, now: int, known: tuple[str, int] | None = None
-) -> WorkflowActivation | None:  # fmt: skip
-    """The first activation of the run that follows in the chain. `known`: the run id and seed that it is to have.
-    Raises Unable."""
-    id, seed = known or (executions.run_id(world.run_id, ended.how), None)
-    if ended.how == "continue_as_new_workflow_execution":
-        at = now + _waits(ended.command)
-        return executions.continued(world, ended.command, id, at, seed)
-    if ended.how == "fail_workflow_execution" and world.init.HasField("retry_policy"):
-        failure = ended.command.failure
-        verdict = _verdict(world, failure, now)
-        if isinstance(verdict, retries.Again):
-            if world.init.attempt >= _ENDLESS and not world.init.retry_policy.maximum_attempts:
-                raise Unable(f"workflow {world.init.workflow_type} fails again and again: {failure.message}")
-            return executions.retried(world, failure, id, now + verdict.wait, seed)
-    return None
-
-
-def _waits(command: Any) -> int:
-    """Nanoseconds until the execution that follows begins: none before 1.30, which cannot say it."""
-    waits = getattr(command, "backoff_start_interval", None)
-    return waits.ToNanoseconds() if waits is not None else 0
-
-
-def deadline(world: World) -> int:
-    """When an execution runs into its own timeout, 0 for never."""
-    init = world.init
-    found = []
-    limit = init.workflow_run_timeout.ToNanoseconds()
-    if limit:
-        found.append((init.start_time.ToNanoseconds() or world.first.timestamp.ToNanoseconds()) + limit)
-    if until := init.workflow_execution_expiration_time.ToNanoseconds():
-        found.append(until)
-    return min(found, default=0)
-
-
-def sent_by(command: Any, run_id: str) -> WorkflowActivationJob:
-    """What a workflow sends to another, as that one gets it. `run_id`: of who sends it."""
-    job = WorkflowActivationJob()
-    if command.DESCRIPTOR.name != "SignalExternalWorkflowExecution":
-        reason = command.reason
-        job.cancel_workflow.reason = f"Cancel requested by workflow with run id {run_id} with reason: {reason}"
-        return job
-    job.signal_workflow.signal_name = command.signal_name
-    job.signal_workflow.input.extend(command.args)
-    for key, payload in command.headers.items():
-        job.signal_workflow.headers[key].CopyFrom(payload)
-    return job
-
-
-def sent_before(world: World, workflow_id: str) -> list[WorkflowActivationJob]:
-    """What a workflow has sent to another one before the cut, which nobody sends again."""
-    return [
-        sent_by(each.command, world.run_id)
-        for each in world.sent
-        if target_of(each.command) == workflow_id and not world.waits_for(each.key)
-    ]
-
-
-def target_of(command: Any) -> str:
-    if "child_workflow_id" in command.DESCRIPTOR.fields_by_name and command.child_workflow_id:
-        return str(command.child_workflow_id)
-    return str(command.workflow_execution.workflow_id)
-
-
-def _child_result(parent: World, seq: int, child: World, ended: Ended) -> ChildWorkflowResult:
-    if ended.how == "complete_workflow_execution":
-        return child_completed(ended.command.result if ended.command.HasField("result") else None)
-    result = ChildWorkflowResult()
-    if ended.how == "cancel_workflow_execution":
-        result.cancelled.failure.CopyFrom(parent.child_cancelled(seq))
-        return result
-    if ended.how == "fail_workflow_execution":
-        message, cause = "Child Workflow execution failed", ended.command.failure
-        state: RetryState.ValueType = _state(child, ended)
-    elif ended.how == "timed_out":
-        cause = Failure(message="Timed out")
-        cause.timeout_failure_info.timeout_type = TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE
-        message, state = "Child Workflow execution timed out", RetryState.RETRY_STATE_TIMEOUT
-    else:
-        cause = Failure(message="Terminated")
-        cause.terminated_failure_info.SetInParent()
-        message, state = "Child Workflow execution terminated", RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE
-    result.failed.failure.CopyFrom(parent.child_failure(seq, message, cause, state))
-    return result
-
-
-def _state(child: World, ended: Ended) -> RetryState.ValueType:
-    if not child.init.HasField("retry_policy"):
-        return RetryState.RETRY_STATE_RETRY_POLICY_NOT_SET
-    verdict = _verdict(child, ended.command.failure, child.now)
-    return verdict.state if isinstance(verdict, retries.Given) else RetryState.RETRY_STATE_IN_PROGRESS
-
-
-def _verdict(world: World, failure: Failure, now: int) -> retries.Again | retries.Given:
-    until = world.init.workflow_execution_expiration_time.ToNanoseconds()
-    policy = retries.policy(world.init.retry_policy)
-    return retries.after(policy, max(world.init.attempt, 1), failure, now, until)

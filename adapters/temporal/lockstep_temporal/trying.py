@@ -18,9 +18,10 @@ from temporalio.bridge.proto.activity_result import ActivityExecutionResult, Act
 from temporalio.bridge.proto.activity_task import Start
 
 from lockstep_temporal import failures, retries
+from lockstep_temporal.asks import Ask, completed
 from lockstep_temporal.live import NO_CLIENT, Came, Live
 from lockstep_temporal.retries import Again, Policy
-from lockstep_temporal.world import Ask, World, completed
+from lockstep_temporal.world import World
 
 _ENDLESS = 20  # attempts of an activity that nothing else would ever stop
 _THRESHOLD = 60 * retries.SECOND  # above which core has a timer for the retry of a local activity

@@ -24,13 +24,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Container, Iterable
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from temporalio.api.enums.v1 import RetryState
 from temporalio.api.failure.v1 import Failure
-from temporalio.bridge.proto.activity_result import ActivityResolution
-from temporalio.bridge.proto.child_workflow import ChildWorkflowResult
 from temporalio.bridge.proto.workflow_activation import (
     InitializeWorkflow,
     WorkflowActivation,
@@ -39,33 +37,14 @@ from temporalio.bridge.proto.workflow_activation import (
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 
 from lockstep_temporal import counting, failures
+from lockstep_temporal.asks import ANSWERS, LAST, SORTS, Ask, Ended, Key, Stop, answer, answered
 
 TRY_CANCEL, WAIT, ABANDON = 0, 1, 2  # of activities
 CHILD_ABANDON, CHILD_TRY_CANCEL = 0, 1
-NOT_FOUND = "ExternalWorkflowExecutionNotFound"
 _BOTH = 2  # events less of what was begun and cancelled in one task: of either command
 _SUGGESTS = 4096  # events of a history, at which the server suggests to continue as new
 
-LAST = 1 << 30  # behind all that has a place among what happens at once
 
-type Sort = Literal["activity", "timer", "child", "signal", "cancel"]
-type Key = tuple[Sort, int]
-
-SORTS: dict[str, Sort] = {
-    "start_timer": "timer",
-    "schedule_activity": "activity",
-    "schedule_local_activity": "activity",
-    "start_child_workflow_execution": "child",
-    "signal_external_workflow_execution": "signal",
-    "request_cancel_external_workflow_execution": "cancel",
-}
-ANSWERS: dict[str, Sort] = {
-    "fire_timer": "timer",
-    "resolve_activity": "activity",
-    "resolve_child_workflow_execution": "child",
-    "resolve_signal_external_workflow": "signal",
-    "resolve_request_cancel_external_workflow": "cancel",
-}
 _INBOUND = ("signal_workflow", "do_update")
 _TERMINAL = (
     "complete_workflow_execution",
@@ -82,54 +61,6 @@ _NEVER = {
     "schedule_nexus_operation": "a Nexus operation",
     "request_cancel_nexus_operation": "a Nexus operation",
 }
-
-
-class Ask(msgspec.Struct, frozen=True):
-    """Something that the workflow waits for, and that somebody has to answer.
-
-    sort     what it is; timers are answered here
-    seq      its number in the workflow, among those of its sort
-    message  the WorkflowCommand, `command` what it says
-    at       when it was asked for
-    """
-
-    sort: Sort
-    seq: int
-    message: Any
-    at: int
-
-    @property
-    def command(self) -> Any:
-        return getattr(self.message, self.message.WhichOneof("variant"))
-
-    @property
-    def key(self) -> Key:
-        return self.sort, self.seq
-
-    @property
-    def is_local(self) -> bool:
-        return bool(self.command.DESCRIPTOR.name == "ScheduleLocalActivity")
-
-
-class Stop(msgspec.Struct, frozen=True):
-    """The workflow wants something no more that it has asked for. `gone`: it will not hear of it any more."""
-
-    sort: Sort
-    seq: int
-    reason: str = ""
-    gone: bool = False
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """How an execution ended.
-
-    how      the field of the command (complete_workflow_execution, …), "failed_task" for an error that is no failure
-             of the workflow, "timed_out" or "terminated"
-    command  the field's value; the failure of a failed task
-    """
-
-    how: str
-    command: Any = None
 
 
 class _Pending(msgspec.Struct):
@@ -344,8 +275,8 @@ class World:
 
     def at_once(self, keys: Container[Key]) -> list[WorkflowActivationJob]:
         """Takes those of what core resolves itself, in a further activation of the present task, that answer these."""
-        mine = [job for job in self._immediate if _answered(job) in keys]
-        self._immediate = [job for job in self._immediate if _answered(job) not in keys]
+        mine = [job for job in self._immediate if answered(job) in keys]
+        self._immediate = [job for job in self._immediate if answered(job) not in keys]
         return mine
 
     def fires(self, seq: int) -> int | None:
@@ -547,13 +478,6 @@ def _initializing(first: WorkflowActivation) -> InitializeWorkflow:
     return found
 
 
-def _answered(job: WorkflowActivationJob) -> Key | None:
-    """What a job answers."""
-    kind = job.WhichOneof("variant") or ""
-    sort = "child" if kind == "resolve_child_workflow_execution_start" else ANSWERS.get(kind)
-    return (sort, getattr(job, kind).seq) if sort is not None else None
-
-
 def _is_start(job: WorkflowActivationJob, seq: int) -> bool:
     told = job.resolve_child_workflow_execution_start
     return job.HasField("resolve_child_workflow_execution_start") and told.seq == seq
@@ -565,41 +489,3 @@ def as_before(made: WorkflowActivation, last: WorkflowActivation) -> None:
         made.deployment_version_for_current_task.CopyFrom(last.deployment_version_for_current_task)
     if "last_sdk_version" in last.DESCRIPTOR.fields_by_name:
         made.last_sdk_version = last.last_sdk_version
-
-
-def answer(ask: Ask, result: Any) -> WorkflowActivationJob:
-    """The job that brings an answer, which is as `World.settle` takes it."""
-    job = WorkflowActivationJob()
-    if ask.sort == "activity":
-        job.resolve_activity.seq = ask.seq
-        job.resolve_activity.is_local = ask.is_local
-        job.resolve_activity.result.CopyFrom(result)
-    elif ask.sort == "child":
-        job.resolve_child_workflow_execution.seq = ask.seq
-        job.resolve_child_workflow_execution.result.CopyFrom(result)
-    else:
-        signal, cancel = job.resolve_signal_external_workflow, job.resolve_request_cancel_external_workflow
-        done: Any = signal if ask.sort == "signal" else cancel
-        done.seq = ask.seq
-        if result is not None:
-            done.failure.CopyFrom(result)
-            if "cause" in done.DESCRIPTOR.fields_by_name and result.application_failure_info.type == NOT_FOUND:
-                done.cause = 1  # the first of both enums
-    return job
-
-
-def completed(result: Any) -> ActivityResolution:
-    """An activity's good end. `result`: a Payload, or None for none."""
-    made = ActivityResolution()
-    made.completed.SetInParent()
-    if result is not None:
-        made.completed.result.CopyFrom(result)
-    return made
-
-
-def child_completed(result: Any) -> ChildWorkflowResult:
-    made = ChildWorkflowResult()
-    made.completed.SetInParent()
-    if result is not None:
-        made.completed.result.CopyFrom(result)
-    return made

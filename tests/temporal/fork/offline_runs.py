@@ -17,12 +17,13 @@ from temporalio.workflow import _Definition
 
 from lockstep.session.native.journal import Journal
 from lockstep_temporal import layout
+from lockstep_temporal.actors import Given, Hooks, Inbound
 from lockstep_temporal.live import Live, activities_of
 from lockstep_temporal.naming import Naming
 from lockstep_temporal.prepared import prepare
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.setup import Setup
-from lockstep_temporal.stage import Given, Hooks, Inbound, Stage
+from lockstep_temporal.stage import Stage
 from lockstep_temporal.wording import Clear
 
 BEGAN = 1_790_000_000  # seconds since the epoch
