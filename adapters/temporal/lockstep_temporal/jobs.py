@@ -28,6 +28,13 @@ def jobs_of(came: Iterable[Any], commanded: Iterable[Any], origins: Origins) -> 
     """Those of a task. `commanded`: events of its own commands, among them the updates that it accepted, and markers of
     patches, of which core tells the workflow first."""
     found: list[tuple[int, int, WorkflowActivationJob]] = []  # with its place, and the event that it comes behind
+    for event in came:
+        kind = kind_of(event)
+        make = _MAKE.get(kind)
+        made = WorkflowActivationJob()
+        if make is not None and make(made, attributes(event), event, origins):
+            place = _PLACE.get(kind, _OTHER)
+            found.append((place, event.event_id if place == _INBOUND else 0, made))
     for event in commanded:
         made = WorkflowActivationJob()
         if event.HasField("workflow_execution_update_accepted_event_attributes"):
@@ -37,13 +44,6 @@ def jobs_of(came: Iterable[Any], commanded: Iterable[Any], origins: Origins) -> 
         elif kind_of(event) == "MARKER_RECORDED" and (patch := patched(event)) is not None:
             made.notify_has_patch.patch_id = patch[0]
             found.append((_PATCH, 0, made))
-    for event in came:
-        kind = kind_of(event)
-        make = _MAKE.get(kind)
-        made = WorkflowActivationJob()
-        if make is not None and make(made, attributes(event), event, origins):
-            place = _PLACE.get(kind, _OTHER)
-            found.append((place, event.event_id if place == _INBOUND else 0, made))
     return [job for _, _, job in sorted(found, key=lambda each: each[:2])]
 
 
