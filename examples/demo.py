@@ -1,5 +1,5 @@
 """What `make demo` shows: a support agent is recorded, and the recording is replayed, proved and read. Then one on
-LangGraph, of whose wrong decision the cause is found and mended.
+LangGraph, and one that was a Temporal workflow, of whose wrong decisions the causes are found and mended.
 
 Every step says what it expects. The first one that turns out otherwise ends the demonstration with
 exit status 1.
@@ -21,6 +21,7 @@ EXAMPLES = Path(__file__).parent
 AGENT = EXAMPLES / "support_agent"
 GRAPH = "langgraph_support_agent"
 TARGET = ("--target", f"{GRAPH}:graph")
+WORKFLOW = EXAMPLES / "temporal_refund"
 BIN = Path(sys.executable).parent
 BOLD, GREEN, RED, PLAIN = ("\x1b[1m", "\x1b[32m", "\x1b[31m", "\x1b[0m") if sys.stdout.isatty() else ("",) * 4
 
@@ -62,6 +63,7 @@ def show_all() -> None:
     with tempfile.TemporaryDirectory(prefix="lockstep-shop-") as place:
         os.environ["SHOP"] = str(Path(place) / "total.json")
         show_a_graph(Path(os.environ["SHOP"]))
+        show_a_workflow(Path(os.environ["SHOP"]))
 
 
 def show_a_graph(shop: Path) -> None:
@@ -96,6 +98,25 @@ def find_the_fault(shop: Path, command: Sequence[str]) -> None:
     mended = ("lockstep", "fork", step, "--set", f"{effect}:total=2500", "--branch", "mended", *TARGET)
     run(*mended, status=1, find=("LS301", "cents=2500", "--live issue_refund"), place=EXAMPLES)
     run("lockstep", "log", thread, place=EXAMPLES)
+
+
+def show_a_workflow(shop: Path) -> None:
+    title("10. A Temporal workflow overpaid in production. All that there is of it is its history, without a server")
+    workflow, target = "temporal/ticket-4712", ("--target", "refund_workflow")
+    run("lockstep", "import", "overpaid.json", place=WORKFLOW)
+    run("lockstep", "log", workflow, place=WORKFLOW)
+    run("lockstep", "replay", workflow, *target, place=WORKFLOW)
+
+    title("11. Bisect it, and fork it with the answer mended, five minutes of waiting included")
+    shop.write_text("2500")
+    with model_provider(WORKFLOW / "shop_model.py") as url:
+        os.environ["OPENAI_BASE_URL"] = f"{url}/v1"
+        culprit = address_of("get_order", workflow)
+        run("lockstep", "bisect", workflow, "--live", "issue_refund", *target, find=(culprit,), place=WORKFLOW)
+        step, effect = culprit.rpartition(".")[0], culprit.partition(":")[2]
+        mended = ("--set", f"{effect}:total=2500", "--branch", "mended", "--live", "issue_refund")
+        run("lockstep", "fork", step, *mended, *target, find=("complete",), place=WORKFLOW)
+    run("lockstep", "log", f"{workflow}@mended", place=WORKFLOW)
 
 
 @contextmanager

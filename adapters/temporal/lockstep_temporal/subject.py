@@ -37,7 +37,7 @@ class Temporal:
         "streams": "an activity's answer reaches its workflow as a whole, whatever it is streamed from",
     }
     hooks: tuple[str, ...] = (
-        "lockstep_temporal.execution:Execution._taken",
+        "lockstep_temporal.execution:Execution._take",
         "lockstep_temporal.recording:Recorder.task",
         "lockstep_temporal.batch:Batch.append",
     )
