@@ -50,7 +50,13 @@ def _json(data: bytes) -> dict[str, Any]:
         told = inner  # as the HTTP API answers
     if not isinstance(told, dict) or not isinstance(told.get("events"), list):
         raise _bad('it has no list "events"')
+    told["events"].sort(key=_number)  # a page may show the newest first
     return told
+
+
+def _number(event: Any) -> int:
+    said = event.get("eventId", event.get("event_id")) if isinstance(event, dict) else None
+    return int(said) if isinstance(said, int | str) and str(said).isdecimal() else 0
 
 
 def _no_decoded(told: dict[str, Any]) -> None:
