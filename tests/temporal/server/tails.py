@@ -101,6 +101,11 @@ class Tail:
         except TimeoutError:
             return await workflow.execute_activity(doubled, number, start_to_close_timeout=SOON)
 
+    async def sleeps(self, number: int) -> Any:
+        began = workflow.now()
+        await workflow.sleep(timedelta(milliseconds=number))
+        return (workflow.now() - began) >= timedelta(milliseconds=number)
+
     async def signals(self, number: int) -> Any:
         await workflow.wait_condition(lambda: len(self.told) == 2)
         return await workflow.execute_activity(doubled, number + sum(self.told), start_to_close_timeout=SOON)
