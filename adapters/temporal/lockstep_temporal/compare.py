@@ -336,8 +336,10 @@ def _raised(recorded: WorkflowActivationCompletion, now: WorkflowActivationCompl
 
 
 def _failure(failure: Any) -> str:
+    """With what it came from: the SDK wraps what went wrong in a converter."""
     name = failure.application_failure_info.type
-    return f"{name}: {failure.message}" if name else str(failure.message)
+    text = f"{name}: {failure.message}" if name else str(failure.message)
+    return f"{text}: {_failure(failure.cause)}" if failure.HasField("cause") else text
 
 
 def _reason(which: str, path: str) -> str:

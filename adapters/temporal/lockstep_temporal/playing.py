@@ -91,7 +91,10 @@ class Playing:
                 return self._drive.activate(self._given[-1])
         except Stuck as stuck:
             self._is_stuck(step, stuck)
-            return None
+        except SystemExit as error:  # it would end this process too, as if all was well
+            reason = f"the workflow's code raised SystemExit({error.code!r}), which no worker survives"
+            self._replaying.differs(step.number, Found(Code.END, reason, -1, TASK, ""), sites.of_exception(error))
+        return None
 
     def _is_stuck(self, step: RecordedStep, stuck: Stuck) -> None:
         seconds = self._replaying.options.deadline
@@ -258,7 +261,10 @@ class Playing:
             return None
         returns = self._prepared.definition(self._turn.workflow_type).ret_type
         converter = self._prepared.data_converter.payload_converter
-        return converter.from_payloads([said.result], [returns] if returns is not None else None)[0]
+        try:
+            return converter.from_payloads([said.result], [returns] if returns is not None else None)[0]
+        except Exception:  # it is not what the workflow says that it returns
+            return converter.from_payloads([said.result])[0]
 
     def _closed(self, step: RecordedStep, said: list[Command]) -> None:
         """A step that was the recorded one: what it adds to the digest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -348,3 +349,29 @@ class SwallowsRefusal:
         except ActivityError as error:
             return str(error.cause)
         return ""
+
+
+@workflow.defn(name="Orders", sandboxed=False)
+class Exits(Body):
+    def receipt(self, order: int, totals: list[int]) -> Receipt:
+        sys.exit(0)
+
+    @workflow.run
+    async def run(self, order: int) -> Receipt:
+        return await self.whole(order)
+
+
+@workflow.defn
+class SaysOtherType:
+    """Returns what it does not say that it does."""
+
+    @workflow.run
+    async def run(self, order: int) -> int:
+        return f"order {order}"  # type: ignore[return-value]
+
+
+@workflow.defn(name="Orders")
+class WantsText(Body):
+    @workflow.run
+    async def run(self, order: list[Receipt]) -> Receipt:
+        return order[0]

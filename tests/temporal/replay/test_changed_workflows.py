@@ -53,6 +53,7 @@ CHANGES: list[tuple[Any, Code, int, str, str, str]] = [
     (flows.EndsEarly, Code.END, 1, "", "timer 3s", 'result {"order": 4711, "total": 0}'),
     (flows.FailsNow, Code.END, 4, "", 'result {"order": 4711, "total": 3600}', "failure Closed: no receipt today"),
     (flows.Raises, Code.END, 4, "", "result", "failed: IndexError: list index out of range"),
+    (flows.Exits, Code.END, 4, "", "", ""),
 ]
 
 
@@ -112,6 +113,12 @@ def test_code_that_comes_to_no_stop_ends_the_replay(store: Path) -> None:
     found = differs(store, flows.NeverStops, deadline=0.3)
     assert found.code is Code.STUCK
     assert found.source.endswith(" in NeverStops.receipt")
+
+
+def test_what_fails_the_workflow_task_is_told_with_its_cause(store: Path) -> None:
+    found = differs(store, flows.WantsText)
+    assert found.actual.startswith("failed: RuntimeError: Failed decoding arguments: ")
+    assert "value was <class 'int'>" in found.actual
 
 
 def test_a_chain_that_goes_on_otherwise_is_told(tmp_path: Path) -> None:

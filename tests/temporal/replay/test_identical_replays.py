@@ -163,3 +163,10 @@ def test_several_answers_in_one_workflow_task_come_together(store: Path) -> None
         script.several(resolved(3, -400), resolved(2, 4000))
     done = lockstep.replay("temporal/order-7", flows.Orders, store=store)
     assert (done.identical, done.report.steps, done.result) == (True, 4, flows.Receipt(4711, 3600))
+
+
+def test_a_result_of_another_type_than_it_says_is_what_it_is(store: Path) -> None:
+    with scripted(store, flows.SaysOtherType) as script:
+        script.start(7)
+    done = lockstep.replay("temporal/order-7", flows.SaysOtherType, store=store)
+    assert (done.identical, done.result) == (True, "order 7")
