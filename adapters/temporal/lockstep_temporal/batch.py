@@ -28,7 +28,7 @@ class Open(msgspec.Struct):
     pos      of its BEGIN: negative where that was written here, which is as good; 0 where somebody else writes it
     key      its match key
     local    whether it is a local activity, and `backoff` which attempt of it begins next once a timer has fired
-    cancel   what comes of cancelling it: try, wait, abandon; core answers at once where the workflow does not wait
+    cancel   how its end is waited for once it is cancelled (`layout.cancellation`): core answers at once if it is not
     id       of the activity, where that is not its number
     """
 
@@ -38,7 +38,7 @@ class Open(msgspec.Struct):
     key: bytes = b""
     local: bool = False
     backoff: tuple[int, int, int] | None = None
-    cancel: str = "wait"
+    cancel: str = ""
     id: str = ""
 
     @property
@@ -143,8 +143,8 @@ def attempt_of(command: Command) -> tuple[int, int, int]:
 def waiting(command: Command, asked: Asked) -> Open:
     """A command that has been given."""
     if commands.FAMILY[command.kind] != commands.ACTIVITY:
-        return Open(asked.kind, asked.name, cancel="abandon" if layout.is_abandoned(command) else "try")
+        return Open(asked.kind, asked.name, cancel=layout.cancellation(command))
     said = command.variant
     own = said.activity_id if said.activity_id != str(command.seq) else ""
     local = command.kind == commands.LOCAL_ACTIVITY
-    return Open(asked.kind, asked.name, local=local, cancel=layout.cancellation(said.cancellation_type), id=own)
+    return Open(asked.kind, asked.name, local=local, cancel=layout.cancellation(command), id=own)

@@ -133,23 +133,33 @@ def begun(command: Command, request: Value, declared: str = "") -> dict[str, Val
         said = command.variant
         if said.activity_id and said.activity_id != str(command.seq):
             body["id"] = said.activity_id
-        if said.cancellation_type:
-            body["cancellation"] = cancellation(said.cancellation_type)
+    how = cancellation(command)
+    if how:
+        body["cancellation"] = how
     if declared:
         body["class"] = declared
     return body
 
 
-def cancellation(type_: int) -> str:
-    """What comes of cancelling an activity, by its ActivityCancellationType: "try", "wait" or "abandon"."""
-    return ("try", "wait", "abandon")[type_] if 0 <= type_ <= 2 else "try"
+def cancellation(command: Command) -> str:
+    """How the end of an activity or a child that is cancelled is waited for: "wait", or not at all, where it is told so
+    ("try") or not even that ("abandon"); "" of all else."""
+    if c.FAMILY.get(command.kind) == c.ACTIVITY:
+        how = _ACTIVITIES
+    elif command.kind == c.CHILD:
+        how = _CHILDREN
+    else:
+        return ""
+    return how.get(command.variant.cancellation_type, "wait")
+
+
+_ACTIVITIES = {0: "try", 2: "abandon"}  # enum ActivityCancellationType
+_CHILDREN = {0: "abandon", 1: "try"}  # enum ChildWorkflowCancellationType
 
 
 def is_abandoned(command: Command) -> bool:
     """Whether nobody hears of it where what a command asks for is cancelled."""
-    if command.kind == c.CHILD:
-        return bool(command.variant.cancellation_type == _ABANDON_CHILD)
-    return c.FAMILY.get(command.kind) == c.ACTIVITY and cancellation(command.variant.cancellation_type) == "abandon"
+    return cancellation(command) == "abandon"
 
 
 def outcome(answer: Answered) -> Value:
@@ -281,7 +291,6 @@ CANCELS = {
     "cancel_timer": c.TIMER, "cancel_activity": c.ACTIVITY, "cancel_child": c.CHILD,
     "cancel_signal": c.SIGNAL_EXTERNAL, "cancel_nexus": c.NEXUS,
 }  # fmt: skip
-_ABANDON_CHILD = 0  # enum ChildWorkflowCancellationType
 _UNTOLD = frozenset({c.REJECTED, "answer_query"})
 
 

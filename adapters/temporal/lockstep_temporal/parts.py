@@ -149,6 +149,7 @@ class _Making:
         command.schedule_local_activity.seq = ran.seq
         command.schedule_local_activity.activity_id = ran.activity_id
         command.schedule_local_activity.activity_type = ran.activity_type
+        command.schedule_local_activity.attempt = ran.attempt
 
     def _part(self, task: WorkflowTask, told: Sequence[WorkflowActivationJob]) -> Part:
         activation = WorkflowActivation(run_id=self._run_id, history_length=task.started)

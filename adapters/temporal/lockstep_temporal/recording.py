@@ -389,8 +389,11 @@ def _goes_on(open_: Mapping[At, Open], given: Sequence[Command]) -> bool:
     if _locals(open_):
         return True
     unsent = layout.unsent(given)
-    cancelled = [(commands.ACTIVITY, each.seq) for each in given if each.kind == "cancel_activity"]
-    return any(at in unsent or (at in open_ and open_[at].cancel != "wait") for at in cancelled)
+    cancelled = [(layout.CANCELS[each.kind], each.seq) for each in given if each.kind in _ANSWERED_AT_ONCE]
+    return any(at in unsent or (at in open_ and open_[at].cancel in ("try", "abandon")) for at in cancelled)
+
+
+_ANSWERED_AT_ONCE = frozenset({"cancel_activity", "cancel_child"})  # unless their end is waited for
 
 
 def _target(command: Command, open_: Mapping[At, Open]) -> str:
@@ -426,5 +429,5 @@ def _found(effect: Any, body: Value) -> Open:
     said: Mapping[str, Any] = body if isinstance(body, dict) else {}
     return Open(
         effect.kind, effect.name, effect.begin.pos, effect.begin.key, said.get("local") is True,
-        cancel=str(said.get("cancellation", "try")), id=str(said.get("id", "")),
+        cancel=str(said.get("cancellation", "")), id=str(said.get("id", "")),
     )  # fmt: skip

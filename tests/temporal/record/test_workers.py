@@ -8,16 +8,18 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import kitchen_sink as sink
+import odd_workflows as odd
 import pytest
-from errands import Errand
 from live_server import Server, Work, run, worked
 from lived_executions import effects, recorded, steps
 from temporalio.api.common.v1 import Payload
 from temporalio.client import WorkflowHistory
+from temporalio.common import RetryPolicy
 from temporalio.converter import DataConverter, PayloadCodec
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
@@ -29,6 +31,7 @@ from lockstep_temporal import LockstepPlugin
 from lockstep_temporal.books import Books
 
 ORDER = sink.Order(7, ["lamp", "rug"], rounds=1)
+ODD = {"workflows": odd.WORKFLOWS, "activities": odd.ACTIVITIES}
 HOW = {"workflows": sink.WORKFLOWS, "activities": sink.ACTIVITIES}
 
 
@@ -142,16 +145,43 @@ def test_replayers_record_nothing(temporal_server: Server, store: str) -> None:
     assert not os.path.exists(store)
 
 
-def test_a_retried_workflow_is_one_run_with_a_turn_for_each_attempt(temporal_server: Server, store: str) -> None:
-    from temporalio.common import RetryPolicy
+def test_what_is_cancelled_at_once_let_go_of_or_tried_again_later_is_recorded(
+    temporal_server: Server, store: str
+) -> None:
+    ran = run(temporal_server, odd.Odd.run, plugins=[LockstepPlugin(store)], **ODD)
+    name = f"temporal/{ran.workflow_id}"
+    with recorded(store, name) as found:
+        told = [(each.kind, each.name, each.asked, each.answered) for each in found.effects]
+        commands = found.steps[0].field("commands")
+    # The server was never told of what was begun and cancelled in one task: it is no effect.
+    assert told[:3] == [("activity", "slow", 0, 1), ("timer", "0.02s", 0, 1), ("child", "Waits", 1, 2)]
+    assert {"cancel timer", "child Waits"} <= set(commands)  # type: ignore[arg-type]
+    # Local activities run at once, all else of the workflow task begins with its end.
+    assert told[3:6] == [
+        ("local_activity", "quick", 2, 2),
+        ("local_activity", "quick", 2, 2),
+        ("activity", "quick", 2, 3),
+    ]
+    # However often it is tried, with timers in between, it is one call.
+    assert [end for each, end in effects(store, name) if each == "third_time"] == ["ok"]
+    assert [end for each, end in effects(store, name) if each in ("hurry", f"{ran.workflow_id}-other")] == ["error"] * 2
+    replay = lockstep.replay(name, odd, store=store)
+    assert (replay.identical, replay.result) == (True, ran.result)
 
-    ran = run(
-        temporal_server, sink.Broken.run, "twice", plugins=[LockstepPlugin(store)], **HOW,
-        start={"retry_policy": RetryPolicy(maximum_attempts=1)},
-    )  # fmt: skip
-    with recorded(store, f"temporal/{ran.workflow_id}") as found:
-        assert [(turn.cause, turn.status) for turn in found.turns] == [("start", "error")]
-        assert found.reader.info.state == "failed"
+
+def test_a_retried_workflow_is_one_run_with_a_turn_for_each_attempt(temporal_server: Server, store: str) -> None:
+    policy = RetryPolicy(initial_interval=timedelta(milliseconds=10))
+    plugins = [LockstepPlugin(store)]
+    ran = run(temporal_server, odd.Stumbles.run, plugins=plugins, start={"retry_policy": policy}, **ODD)
+    name = f"temporal/{ran.workflow_id}"
+    with recorded(store, name) as found:
+        assert [(turn.cause, turn.status) for turn in found.turns] == [
+            ("start", "error"), ("retry", "error"), ("retry", "ok"),
+        ]  # fmt: skip
+        assert [turn.continued_from for turn in found.turns] == ["", *ran.run_ids[:2]]
+        assert found.reader.info.state == "complete"
+    replay = lockstep.replay(name, odd, store=store)
+    assert (replay.identical, replay.results[-1]) == (True, "attempt 3")
 
 
 # Secrets and codecs.
@@ -301,12 +331,3 @@ def test_a_store_that_the_server_of_another_run_writes_has_the_workflow_of_its_o
     assert names(store) == ["temporal/order", "temporal/order-2"]
     with recorded(store, "temporal/order-2") as found:
         assert found.native["first_run_id"] == second.run_ids[0] != first.run_ids[0]
-
-
-def test_a_workflow_whose_class_is_not_in_the_sandbox_is_recorded_too(temporal_server: Server, store: str) -> None:
-    assert Errand.__name__ == "Errand"
-    ran = run(
-        temporal_server, sink.Steps.run, 1, plugins=[LockstepPlugin(store)],
-        unsandboxed_workflow_runner=UnsandboxedWorkflowRunner(), **HOW,
-    )  # fmt: skip
-    assert steps(store, f"temporal/{ran.workflow_id}") == ["start Steps", "activity add"]
