@@ -121,6 +121,9 @@ class Drive:
         sys.set_coroutine_origin_tracking_depth(_ORIGINS)
         try:
             completion: WorkflowActivationCompletion = self._instance.activate(activation)
+        except SystemExit as error:  # it would end this process too, as if all was well
+            caught.error = error
+            completion = failed(f"SystemExit({error.code!r})")
         finally:
             sys.set_coroutine_origin_tracking_depth(depth)
             logger.removeFilter(caught)
@@ -149,6 +152,13 @@ class Drive:
             return add()
 
         inner._add_command = add_command
+
+
+def failed(told: str) -> WorkflowActivationCompletion:
+    """A workflow task that failed."""
+    made = WorkflowActivationCompletion()
+    made.failed.failure.message = told
+    return made
 
 
 class _Failed(logging.Filter):

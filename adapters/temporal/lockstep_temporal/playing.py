@@ -91,10 +91,7 @@ class Playing:
                 return self._drive.activate(self._given[-1])
         except Stuck as stuck:
             self._is_stuck(step, stuck)
-        except SystemExit as error:  # it would end this process too, as if all was well
-            reason = f"the workflow's code raised SystemExit({error.code!r}), which no worker survives"
-            self._replaying.differs(step.number, Found(Code.END, reason, -1, TASK, ""), sites.of_exception(error))
-        return None
+            return None
 
     def _is_stuck(self, step: RecordedStep, stuck: Stuck) -> None:
         seconds = self._replaying.options.deadline

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -28,6 +28,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, WorkflowRunne
 from lockstep.errors import Code, TargetError
 from lockstep_temporal import ending
 from lockstep_temporal.decoding import run
+from lockstep_temporal.driver import failed
 from lockstep_temporal.setup import Setup
 from lockstep_temporal.watching import Stuck, Watch
 
@@ -247,17 +248,16 @@ class _Instance:
         return completion
 
     def _activate(self, activation: Any) -> Any:
-        if self._taken.watch is None:
-            return self._inner.activate(activation)
+        watch = self._taken.watch
         try:
-            with self._taken.watch.on():
+            with watch.on() if watch is not None else nullcontext():
                 return self._inner.activate(activation)
         except Stuck as stuck:
             stuck.length = activation.history_length
             self._taken.stuck = stuck
-            failed = WorkflowActivationCompletion()  # core gives up then
-            failed.failed.failure.message = "the workflow's code came to no stop"
-            return failed
+            return failed("the workflow's code came to no stop")
+        except SystemExit as error:  # it would end this process too, as if all was well
+            return failed(f"SystemExit({error.code!r})")
 
 
 class _Silent(logging.Filter):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import timedelta
 
 from kitchen_sink import SOON, add
@@ -85,3 +86,11 @@ class NeverStops:
             while number == 3:
                 done.append(done.pop())
         return done
+
+
+@workflow.defn(name="Steps", sandboxed=False)
+class Exits:
+    @workflow.run
+    async def run(self, count: int) -> list[int]:
+        first = await workflow.execute_activity(add, args=[1, []], start_to_close_timeout=SOON)
+        sys.exit(first - 1)

@@ -53,7 +53,7 @@ CHANGES: list[tuple[Any, Code, int, str, str, str]] = [
     (flows.EndsEarly, Code.END, 1, "", "timer 3s", 'result {"order": 4711, "total": 0}'),
     (flows.FailsNow, Code.END, 4, "", 'result {"order": 4711, "total": 3600}', "failure Closed: no receipt today"),
     (flows.Raises, Code.END, 4, "", "result", "failed: IndexError: list index out of range"),
-    (flows.Exits, Code.END, 4, "", "", ""),
+    (flows.Exits, Code.END, 4, "", "result", "failed: SystemExit(0)"),
 ]
 
 

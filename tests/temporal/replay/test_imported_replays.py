@@ -52,6 +52,7 @@ def test_the_code_of_then_makes_the_same_run(store: Path, files: list[str]) -> N
         (stepped.OtherTimeouts, Code.REQUEST, 4, "start_to_close_timeout", '"20s"', '"21s"', "OtherTimeouts.run"),
         (stepped.OtherResult, Code.END, 5, "result[0]", "1", "15", "OtherResult.run"),
         (stepped.Fewer, Code.END, 4, "", "activity add(5, [1, 3, 6, 10])", "result [1, 3, 6, 10]", "Fewer.run"),
+        (stepped.Exits, Code.END, 1, "", "activity add", "failed: SystemExit(0)", "Exits.run"),
         (
             stepped.Raising,
             Code.END,
