@@ -5,7 +5,7 @@ ever matched by them. A history keeps the last attempt only, and of heartbeats w
 
     attempt   BEGIN of = the activity's, name = "charge#2"; body {"request": {"attempt": 2, "heartbeat": [details]}}
     beat      PART of = the attempt's; body = the details
-    end       END: ok; error with its failure; cancelled; ok with PENDING where somebody else will complete it
+    end       END: ok; error with its failure; cancelled; ok, name = "pending", where somebody else will complete it
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.log import untapped
-from lockstep.log.model import Kind, Value
+from lockstep.log.model import Kind, Status, Value
 from lockstep_temporal import layout
 from lockstep_temporal.places import Place, Places
 from lockstep_temporal.scribe import log, scribe
 
-PENDING: Value = {"$": "pending"}
+PENDING = "pending"
 
 type Told = Callable[[], Value]  # makes what is stored, in our thread, of what nobody changes any more
 
@@ -44,7 +44,7 @@ class Attempt:
         self._store = store or ""
         self._place: Place | None = None
         self._pos = 0
-        self._told: deque[tuple[Kind, str, int, Told | None]] = deque()
+        self._told: deque[tuple[Kind, str, str, int, Told | None]] = deque()
         self._sought = False
         self._dropped = 0
 
@@ -58,23 +58,27 @@ class Attempt:
                 told["heartbeat"] = heartbeat()
             return {"request": told}
 
-        self._tell(Kind.BEGIN, layout.ATTEMPT, request)
+        self._tell(Kind.BEGIN, layout.ATTEMPT, f"{self._info.activity_type}#{number}", request)
 
     def beat(self, details: Told) -> None:
         """It has said that it is alive, and how far it is."""
-        self._tell(Kind.PART, "", details)
+        self._tell(Kind.PART, "", "", details)
 
     def end(self, status: str, value: Told | None = None) -> None:
         """The function is through."""
-        self._tell(Kind.END, status, value)
+        self._tell(Kind.END, status, "", value)
 
-    def _tell(self, kind: Kind, what: str, told: Told | None) -> None:
+    def leave(self) -> None:
+        """The function is through, and somebody else will complete the activity."""
+        self._tell(Kind.END, Status.OK, PENDING, None)
+
+    def _tell(self, kind: Kind, what: str, name: str, told: Told | None) -> None:
         if self.lost:
             return
         if kind is Kind.PART and len(self._told) >= _MOST_KEPT:
             self._dropped += 1
             return
-        self._told.append((kind, what, untapped.monotonic_ns(), told))
+        self._told.append((kind, what, name, untapped.monotonic_ns(), told))
         scribe.put(self._write)
 
     # In our thread.
@@ -115,7 +119,7 @@ class Attempt:
                 scribe.fault(f"activity {self._info.activity_type}", lost)
         return True
 
-    def _emit(self, place: Place, kind: Kind, what: str, when: int, told: Told | None) -> None:
+    def _emit(self, place: Place, kind: Kind, what: str, name: str, when: int, told: Told | None) -> None:
         journal = place.journal
         body: Value = None
         try:
@@ -123,12 +127,10 @@ class Attempt:
         except Exception as error:
             journal.fault(f"attempt of {self._info.activity_type}", error)
         pos = journal.position()
+        of = self._pos
         if kind is Kind.BEGIN:
-            self._pos = pos
-            name = f"{self._info.activity_type}#{self._info.attempt}"
-            journal.emit(kind, layout.LANE, pos, what, name, place.pos, body=body, when=when)
-        else:
-            journal.emit(kind, layout.LANE, pos, what, "", self._pos, body=body, when=when)
+            self._pos, of = pos, place.pos
+        journal.emit(kind, layout.LANE, pos, what, name, of, body=body, when=when)
 
 
 def _miss(info: Any) -> None:

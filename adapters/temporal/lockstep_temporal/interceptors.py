@@ -26,7 +26,7 @@ from temporalio.worker import (
 )
 
 from lockstep.log.model import Status
-from lockstep_temporal.attempts import PENDING, Attempt
+from lockstep_temporal.attempts import Attempt
 from lockstep_temporal.inside import EMIT, Inbound
 from lockstep_temporal.observing import Observer
 from lockstep_temporal.scribe import scribe
@@ -149,7 +149,7 @@ class _Activity(ActivityInboundInterceptor):
             if error is None:
                 attempt.end(Status.OK)
             elif isinstance(error, activity._CompleteAsyncError):
-                attempt.end(Status.OK, lambda: PENDING)
+                attempt.leave()
             elif is_cancelled_exception(error):
                 attempt.end(Status.CANCELLED)
             else:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lockstep.debugger import calls, outcomes
 from lockstep.log import checkpoints
 from lockstep.log.drafts import Effect, Step
-from lockstep.log.model import Status
+from lockstep.log.model import Kind, Status
 from lockstep.log.native import ATTEMPT, END
 from lockstep.log.timeline import Timeline
 
@@ -31,8 +32,12 @@ class Commanded(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the times that a call was tried. `status`: "" while it is under way, or where its worker was lost.
-    `heartbeats`: how many it sent, and the last one's details. `duration` in ns."""
+    """One of the times that a call was tried.
+
+    status      "" while it is under way, or where its worker was lost; "pending" where somebody else was to answer
+    duration    in ns
+    heartbeats  how many it sent, and the last one's details
+    """
 
     address: str
     name: str
@@ -77,15 +82,30 @@ def failure(timeline: Timeline, effect: Effect) -> list[str]:
     return [calls.exception(form) for form in calls.causes(timeline.outcome(effect) if failed else None)] or [""]
 
 
+def _outlived(timeline: Timeline, child: Effect, since: int) -> Effect:
+    """An attempt with what came of it once its call had its answer: a workflow need not wait for what it cancels."""
+    parts = list(child.parts)
+    for seq, event in timeline.reader.heads(child.stream, since):
+        if event.of != child.begin.pos:
+            continue
+        if event.kind is Kind.END:
+            return replace(child, parts=tuple(parts), end_seq=seq, end=event)
+        if seq not in parts:
+            parts.append(seq)
+    return replace(child, parts=tuple(parts))
+
+
 def attempts(timeline: Timeline, effect: Effect, address: str) -> Iterator[Attempt]:
     """The attempts of an effect with that address, in order."""
     for child in effect.children:
         if child.kind != ATTEMPT:
             continue
+        if child.end is None and effect.end is not None:
+            child = _outlived(timeline, child, effect.end_seq)
         beats = len(child.parts)
         yield Attempt(
             address=f"{address}/{child.number}", name=child.name,
-            status=str(child.status.value) if child.status is not None else "", duration=child.duration,
+            status=child.end.name or str(child.end.what) if child.end is not None else "", duration=child.duration,
             error=failure(timeline, child)[-1],
             heartbeats=beats,
             details=outcomes.to_json(timeline.reader.body(child.stream, child.parts[-1])) if beats else None,

@@ -56,7 +56,7 @@ def attempts(read: Recorded, of: RecordedEffect) -> list[dict[str, Any]]:
         elif event.kind is Kind.PART and event.of in found:
             found[event.of]["beats"].append(event.body)
         elif event.kind is Kind.END and event.of in found:
-            found[event.of] |= {"status": str(event.what), "end": event.body}
+            found[event.of] |= {"status": event.name or str(event.what), "end": event.body}
     return list(found.values())
 
 
