@@ -87,18 +87,19 @@ class Live:
         self._running.add(token)
         self._send(ActivityTask(task_token=token, start=task))
 
-    def cancel(self, token: bytes, *, timed_out: bool = False) -> None:
-        """Cancels an attempt, as a worker does when it hears so from the server. One that timed out is not listened to
-        any more."""
+    def cancel(self, token: bytes, *, timed_out: bool = False, forget: bool = False) -> None:
+        """Cancels an attempt, as a worker does when it hears so from the server. One that timed out, or is to be
+        forgotten, is not listened to any more."""
         if token not in self._running:
             return
         task = ActivityTask(task_token=token)
         task.cancel.reason = ActivityCancelReason.TIMED_OUT if timed_out else ActivityCancelReason.CANCELLED
         if timed_out:
             task.cancel.details.is_timed_out = True
-            self._running.discard(token)
         else:
             task.cancel.details.is_cancelled = True
+        if timed_out or forget:
+            self._running.discard(token)
         self._send(task)
 
     def wait(self, seconds: float | None) -> Came | None:
@@ -120,7 +121,7 @@ class Live:
         _LOGGER.removeFilter(self._unasked)
         if self._worker is not None:
             for token in tuple(self._running):
-                self.cancel(token, timed_out=True)
+                self.cancel(token, forget=True)
             self._send(None)
             assert self._over is not None
             if self._thread is not None:

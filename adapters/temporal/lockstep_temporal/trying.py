@@ -105,7 +105,7 @@ class Activities:
         """Its workflow is over. What runs is told so with its next heartbeat, as by a server that does not know it."""
         for token, trying in list(self._trying.items()):
             if trying.world is world:
-                self.live.cancel(token, timed_out=True)
+                self.live.cancel(token, forget=True)
                 del self._trying[token]
 
     @property
