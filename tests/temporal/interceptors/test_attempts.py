@@ -91,7 +91,7 @@ def test_the_edges_of_activities_are_told(temporal_server: Server, store: Path, 
     timeline = Timeline(read.reader)
     shown = [
         attempt.status
-        for step in timeline.steps()
+        for step in timeline.steps
         for effect in step.effects
         if effect.name == "until_cancelled"
         for attempt in commanded.attempts(timeline, effect, "")
