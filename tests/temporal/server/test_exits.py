@@ -54,11 +54,12 @@ def test_a_no_is_told_by_the_status_all_the_same(tmp_path: Path) -> None:
 
 
 def _lockstep(folder: Path, number: int, *words: str) -> tuple[int, str]:
+    told = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # twenty starts
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-m", "lockstep", *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, "LOCKSTEP_STORE": str(folder / f"{number}.db")},
+        env={**told, "PYTHONPATH": path, "LOCKSTEP_STORE": str(folder / f"{number}.db")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
