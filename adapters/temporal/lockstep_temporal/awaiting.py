@@ -15,8 +15,8 @@ _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
 
-def wait[T](make: Callable[[], Awaitable[T]]) -> T:
-    """What the awaitable returns. Raises what it raises."""
+def wait[T](make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
+    """What the awaitable returns. Raises what it raises, TimeoutError where it takes longer than that."""
     coroutine: Any = make()
     try:
         coroutine.send(None)
@@ -31,7 +31,7 @@ def wait[T](make: Callable[[], Awaitable[T]]) -> T:
     async def whole() -> T:
         return await make()
 
-    return asyncio.run_coroutine_threadsafe(whole(), _running()).result()
+    return asyncio.run_coroutine_threadsafe(whole(), _running()).result(seconds)
 
 
 def _running() -> asyncio.AbstractEventLoop:

@@ -42,6 +42,7 @@ from lockstep_temporal.protos import (
 
 type Namer = Callable[[Command], Named]
 
+CODEC = 1.0  # seconds that it may take: a workflow's thread waits for it
 _KEY = 32
 _KEY_NAME = f"{KEPT}-temporal"  # of a kind that stands nowhere in a text
 
@@ -184,7 +185,7 @@ class CodedTask:
         kinds: dict[bytes, Payload] = {}
         for payload, _ in self._due:
             kinds.setdefault(payload.SerializeToString(deterministic=True), payload)
-        encoded = wait(lambda: self._wording.codec.encode(list(kinds.values())))
+        encoded = wait(lambda: self._wording.codec.encode(list(kinds.values())), CODEC)
         made = dict(zip(kinds, encoded, strict=True))
         for payload, entry in self._due:
             entry.update(encoded_value(made[payload.SerializeToString(deterministic=True)]))  # type: ignore[arg-type]
