@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from temporalio.api.common.v1 import Payload, Payloads
@@ -39,7 +39,7 @@ def decoded(events: Sequence[Any], converter: DataConverter, *, namespace: str, 
         made.CopyFrom(event)
         found.append(made)
     try:
-        run(_decode(codec, found))
+        aside(lambda: asyncio.run(_decode(codec, found)))
     except Exception as error:
         raise TargetError(
             Code.BAD_TARGET,
@@ -61,16 +61,16 @@ def encodings(events: Iterable[Any]) -> set[str]:
     return found
 
 
-def run(awaited: Any) -> Any:
-    """What a coroutine returns, run to its end; in a thread of its own under a running loop."""
+def aside[T](call: Callable[[], T]) -> T:
+    """Calls what runs a loop: in a thread of its own under a running one."""
     if asyncio._get_running_loop() is None:
-        return asyncio.run(awaited)
-    found: list[Any] = []
+        return call()
+    found: list[T] = []
     raised: list[BaseException] = []
 
     def there() -> None:
         try:
-            found.append(asyncio.run(awaited))
+            found.append(call())
         except BaseException as error:
             raised.append(error)
 

@@ -110,7 +110,29 @@ def _whole(events: Sequence[Any]) -> None:
     for expected, event in enumerate(events, 1):
         if event.event_id != expected:
             raise _bad(f"event {expected} is missing: {kind_of(event)} with id {event.event_id} stands in its place")
+    _typed(events)
     _referring(events)
+
+
+def _typed(events: Sequence[Any]) -> None:
+    """That events are of the type that they say, and workflow tasks one after the other: Temporal's core panics at
+    anything else."""
+    for event, following in zip(events, [*events[1:], None], strict=True):
+        kind, said = kind_of(event), event.WhichOneof("attributes")
+        if said is not None and said != f"{kind.lower()}_event_attributes":
+            raise _bad(f"event {event.event_id} is called {kind} and says {said}")
+        if kind == "WORKFLOW_TASK_STARTED" and following is not None and kind_of(following) not in _OVER:
+            raise _bad(
+                f"a workflow task is not over when something else is written: event {following.event_id} "
+                f"({kind_of(following)}) comes right behind event {event.event_id} ({kind})"
+            )
+
+
+# What comes behind the start of a workflow task.
+_OVER = frozenset({
+    "WORKFLOW_TASK_COMPLETED", "WORKFLOW_TASK_FAILED", "WORKFLOW_TASK_TIMED_OUT", "WORKFLOW_EXECUTION_TERMINATED",
+    "WORKFLOW_EXECUTION_TIMED_OUT",
+})  # fmt: skip
 
 
 def _referring(events: Sequence[Any]) -> None:
@@ -119,7 +141,9 @@ def _referring(events: Sequence[Any]) -> None:
     for event in events:
         said = attributes(event)
         kind = kind_of(event)
-        if (said is None and kind in KINDS) or (kind in COMMANDS and (said is None or not said.ByteSize())):
+        if (said is None and (kind in KINDS or kind in _REFERS)) or (
+            kind in COMMANDS and (said is None or not said.ByteSize())
+        ):
             raise _bad(f"it is not what Temporal writes: event {event.event_id} ({kind}) says nothing")
         for field, wanted in _REFERS.get(kind, ()):
             number: int = getattr(said, field)

@@ -10,6 +10,7 @@ notes what goes in and out. Its verdict comes second: it knows neither arguments
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Iterator, Sequence
@@ -25,9 +26,9 @@ from temporalio.plugin import SimplePlugin
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, WorkflowRunner
 
-from lockstep.errors import Code, TargetError
+from lockstep.errors import Code, StoreError, TargetError
 from lockstep_temporal import ending
-from lockstep_temporal.decoding import run
+from lockstep_temporal.decoding import aside
 from lockstep_temporal.driver import failed
 from lockstep_temporal.setup import Setup
 from lockstep_temporal.watching import Stuck, Watch
@@ -39,6 +40,7 @@ _LOGGERS = ("temporalio.worker._workflow", "temporalio.worker._workflow_instance
 _NONDETERMINISM = re.compile(r"\[TMPRL1100\]\s*(?P<told>.*?)(?:\"|\\\"|, failure_info|$)", re.DOTALL)
 _FATAL = re.compile(r"Fatal error in workflow machines: (?P<told>.*?)(?:\"|\\\"|, failure_info|$)", re.DOTALL)
 _EVENT = re.compile(r"HistoryEvent\(id: (?P<id>\d+)")
+_PATIENCE = 10.0  # seconds that core may take between two activations, half of it at least
 _TASK_FAILED = "Workflow activation completion failed"
 
 
@@ -86,7 +88,7 @@ def walk(
     taken = _Taken(events[0].workflow_execution_started_event_attributes, namespace, setup, watch)
     try:
         with _quiet():
-            failure = run(_replay(setup, taken, WorkflowHistory(workflow_id, list(events))))
+            failure = aside(lambda: _replayed(setup, taken, WorkflowHistory(workflow_id, list(events))))
     except Exception:
         if taken.error is not None:
             raise taken.error from None
@@ -122,6 +124,43 @@ def verdict(error: BaseException) -> Verdict:
     if _TASK_FAILED in whole:
         return Verdict("the workflow's code raised, which fails the workflow task", number, whole, code=True)
     return Verdict(whole.partition("\n")[0], number, whole)
+
+
+class _Standing(Exception):
+    """Core does not get on."""
+
+
+_left: list[asyncio.Runner] = []  # what is not waited for is not taken down either: that would hang too
+
+
+def _replayed(setup: Setup, taken: _Taken, history: WorkflowHistory) -> BaseException | None:
+    runner = asyncio.Runner()
+    try:
+        failure = runner.run(_patient(setup, taken, history))
+    except _Standing:
+        _left.append(runner)
+        at = taken.pairs[-1][0].history_length if taken.pairs else 0
+        raise StoreError(
+            Code.DAMAGED,
+            f"the history of workflow {history.workflow_id} cannot be replayed: Temporal's core gets no further behind "
+            f"event {at}, so it is not as a server writes one",
+        ) from None
+    except BaseException:
+        runner.close()
+        raise
+    runner.close()
+    return failure
+
+
+async def _patient(setup: Setup, taken: _Taken, history: WorkflowHistory) -> BaseException | None:
+    """Core panics at histories that no server writes, and says nothing then: it is not waited for without end."""
+    replay = asyncio.ensure_future(_replay(setup, taken, history))
+    before = -1
+    while not (await asyncio.wait({replay}, timeout=_PATIENCE))[0]:
+        if taken.activations == before:
+            raise _Standing
+        before = taken.activations
+    return replay.result()
 
 
 async def _replay(setup: Setup, taken: _Taken, history: WorkflowHistory) -> BaseException | None:
@@ -171,6 +210,7 @@ class _Taken:
         self.namespace = namespace
         self.setup = setup
         self.pairs: list[Pair] = []
+        self.activations = 0  # so far, those that end an instance too
         self.watch = watch
         self.error: TargetError | None = None
         self.stuck: Stuck | None = None
@@ -241,6 +281,7 @@ class _Instance:
         given = WorkflowActivation()
         given.CopyFrom(activation)  # an instance takes jobs out of it
         completion = self._activate(activation)
+        self._taken.activations += 1
         if not any(job.HasField("remove_from_cache") or job.HasField("query_workflow") for job in given.jobs):
             answered = WorkflowActivationCompletion()
             answered.CopyFrom(completion)  # it is encoded in place later

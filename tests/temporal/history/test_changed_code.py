@@ -9,7 +9,7 @@ import pytest
 from kitchen_sink import Steps
 from live_server import committed
 
-from lockstep.errors import Code, TargetError
+from lockstep.errors import Code, StoreError, TargetError
 from lockstep_temporal.imported import Against
 from lockstep_temporal.setup import Setup
 
@@ -151,6 +151,18 @@ def test_a_history_that_goes_on_is_the_same_as_far_as_it_goes_at_each_end() -> N
         looked, differs = past.against(events[: end - 1])
         assert differs is None, end
         assert looked.verdict is None, end
+
+
+def test_core_that_panics_is_not_waited_for_without_end(monkeypatch: Any) -> None:
+    from lockstep_temporal import walk
+
+    monkeypatch.setattr(walk, "_PATIENCE", 1.0)
+    events = past.events_of(committed("steps"))
+    events[9].event_type = 0  # type: ignore[assignment]
+    with pytest.raises(
+        StoreError, match="LS202 the history of workflow steps cannot be replayed"
+    ):
+        walk.walk(Setup(workflows=[Steps]), events, workflow_id="steps")
 
 
 def test_the_walk_shows_what_the_code_would_do_next() -> None:

@@ -118,6 +118,18 @@ def answering_the_future(events: Events) -> None:
     ]["scheduledEventId"] = "30"
 
 
+def other_type(events: Events) -> None:
+    events[6]["eventType"] = "EVENT_TYPE_TIMER_FIRED"
+
+
+def saying_nothing(events: Events) -> None:
+    del events[9]["workflowTaskCompletedEventAttributes"]
+
+
+def task_that_goes_on(events: Events) -> None:
+    events[8], events[7] = {**events[7], "eventId": "9"}, {**events[8], "eventId": "8"}
+
+
 def strange_type(events: Events) -> None:
     events[4]["activityTaskScheduledEventAttributes"] = "a text"
 
@@ -133,6 +145,9 @@ def strange_type(events: Events) -> None:
         (answering_nothing, "is about event 3, which is no earlier ACTIVITY_TASK_SCHEDULED"),
         (answering_the_future, "is about event 30, which is no earlier ACTIVITY_TASK_SCHEDULED"),
         (strange_type, "not what Temporal writes"),
+        (other_type, "event 7 is called TIMER_FIRED and says activity_task_completed_event_attributes"),
+        (saying_nothing, "event 10 (WORKFLOW_TASK_COMPLETED) says nothing"),
+        (task_that_goes_on, "event 9 (WORKFLOW_TASK_SCHEDULED) comes right behind event 8 (WORKFLOW_TASK_STARTED)"),
         (lambda events: [], "it has no events"),
         (lambda events: {"not": "a list"}, 'it has no list "events"'),
     ],
