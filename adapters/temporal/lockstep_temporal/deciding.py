@@ -8,6 +8,8 @@ unused one of their kind and name that differs in nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import islice
 from typing import Any, NoReturn
 
 import msgspec
@@ -33,6 +35,7 @@ from lockstep_temporal.wording import Wording
 
 _DRIVEN = Declared("read", "it is a workflow of the target's, which is driven here")
 BY_POSITION = "matched by position"
+_ALIKE = 8  # recorded calls that one is compared with by its place
 
 
 class Decider:
@@ -40,7 +43,7 @@ class Decider:
 
     def __init__(
         self, calls: Forking, past: Past, branch: Branch, edits: Edits, converter: Converter, functions: Functions,
-        naming: Naming, wording: Wording, workflows: Any, drifts: Drifts,
+        naming: Naming, wording: Wording, has_workflow: Callable[[str], bool], drifts: Drifts,
     ) -> None:  # fmt: skip
         self.calls = calls
         self.past = past
@@ -50,7 +53,7 @@ class Decider:
         self.functions = functions
         self.naming = naming
         self.wording = wording
-        self.workflows = workflows
+        self.has_workflow = has_workflow
         self.drifts = drifts
 
     def __call__(self, actor: Actor, ask: Ask) -> Given | None:
@@ -73,9 +76,9 @@ class Decider:
             self._begin(actor, ask, asked, "")
             self.calls.refuse(_Kind(asked.kind), verdict, asked.name, asked.request)
         if ask.sort == "activity" and not self.functions.knows(ask.command.activity_type):
-            self._missing(actor, ask, asked, "activities", ask.command.activity_type)
-        if ask.sort == "child" and ask.command.workflow_type not in self.workflows:
-            self._missing(actor, ask, asked, "workflows", ask.command.workflow_type)
+            self._missing(actor, ask, asked, "activity", ask.command.activity_type)
+        if ask.sort == "child" and not self._drives(ask):
+            self._missing(actor, ask, asked, "workflow", ask.command.workflow_type)
         if ask.sort in ("signal", "cancel"):
             self._begin(actor, ask, asked, "")
             self._refuse(f"{refusal.brief(asked.kind, asked.name, asked.request)} cannot be sent: a fork has no server")
@@ -86,7 +89,7 @@ class Decider:
         """Nothing else happens any more, and the workflow waits for what has no answer in the record. A child is driven
         then, where it can be. Raises Refusal."""
         asked = self._asked(actor, ask)
-        if ask.sort == "child" and ask.command.workflow_type in self.workflows:
+        if ask.sort == "child" and self._drives(ask):
             return
         self._refuse(
             f"{refusal.brief(asked.kind, asked.name, asked.request)} would run for real\n"
@@ -104,11 +107,15 @@ class Decider:
         declared = told.declared or self.naming(command).declared
         strand = self.calls.later.strand(actor.lane)
         name, request, key = self.calls.later.recognised(strand, told.kind, told.name, told.request, told.matched)
-        if ask.sort == "child" and ask.command.workflow_type in self.workflows and not self.branch.has(key):
+        if ask.sort == "child" and self._drives(ask) and not self.branch.has(key):
             declared = _DRIVEN
         if not self._has(actor, key):
             key = self._by_position(told.kind, command, name, request, key)
         return Asked(told.kind, name, request, key, declared)
+
+    def _drives(self, ask: Ask) -> bool:
+        """Whether the target has a child's workflow."""
+        return self.has_workflow(ask.command.workflow_type)
 
     def _has(self, actor: Actor, key: bytes) -> bool:
         """Whether the record has such a call past the cut, in this strand or another."""
@@ -117,7 +124,7 @@ class Decider:
     def _by_position(self, kind: str, command: Command, name: str, request: Value, key: bytes) -> bytes:
         """The key of the recorded call that stands in this one's place, if what differs is a framework's, or was found
         to be drawn anew."""
-        for effect in self.branch.later(kind, name):
+        for effect in islice(self.branch.later(kind, name), _ALIKE):
             asked: Any = self.calls.later.tape.request(effect).get("request")
             if isinstance(asked, dict) and asked.get("arguments", ()) is None:
                 known = self.past.effect(effect.begin.pos)
@@ -181,7 +188,7 @@ class Decider:
         self._begin(actor, ask, asked, "")
         self._refuse(
             f"{refusal.brief(asked.kind, asked.name, asked.request)} would run for real\n"
-            f"and the target has no {what[:-3] + 'y' if what == 'activities' else what[:-1]} of that name\n"
+            f"and the target has no {what} of that name\n"
             f"bring it:      --target with a module or lockstep_temporal.Setup that has {name}"
         )
 

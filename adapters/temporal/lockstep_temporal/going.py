@@ -65,7 +65,7 @@ class Going:
         self.branch = Branch(self.calls, self.recorder, self.wording)
         decide = Decider(
             self.calls, self.past, self.branch, session.edits, self.converter, live, naming, self.wording,
-            prepared.workflows, self.drifts,
+            prepared.has, self.drifts,
         )  # fmt: skip
         hooks = Hooks(
             decide=decide, task=self._task, turn=self._turn, follows=self._follows, timer=self._timer,

@@ -64,6 +64,10 @@ class Prepared:
         found: dict[str, Any] = self._worker._workflows
         return found
 
+    def has(self, name: str) -> bool:
+        """Whether there is a workflow for this name: also one for all names (`dynamic=True`)."""
+        return name in self.workflows or self._worker._dynamic_workflow is not None
+
     def definition(self, name: str) -> Any:
         """That of the workflow of this name, or the dynamic one's. Raises TargetError LS402."""
         found = self.workflows.get(name) or self._worker._dynamic_workflow
