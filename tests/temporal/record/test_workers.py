@@ -27,7 +27,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 import lockstep
 from lockstep.log.store import open_store
-from lockstep_temporal import LockstepPlugin
+from lockstep_temporal import LockstepInterceptor, LockstepPlugin
 from lockstep_temporal.books import Books
 
 ORDER = sink.Order(7, ["lamp", "rug"], rounds=1)
@@ -107,6 +107,20 @@ def test_it_works_before_and_after_plugins_that_change_the_sandbox(
     plugins = [ours, framework] if first else [framework, ours]
     ran = run(temporal_server, sink.Steps.run, 2, plugins=plugins, **HOW)
     assert framework.met == 1
+    assert steps(store, f"temporal/{ran.workflow_id}") == ["start Steps", "activity add", "activity add"]
+    all_identical(store)
+
+
+@pytest.mark.filterwarnings("ignore:The same plugin type")
+def test_it_records_once_however_often_it_is_registered(temporal_server: Server, store: str) -> None:
+    ran = run(
+        temporal_server, sink.Steps.run, 2, plugins=[LockstepPlugin(store)], worker_plugins=[LockstepPlugin(store)],
+        client_interceptors=[LockstepInterceptor(store)], interceptors=[LockstepInterceptor(store)], **HOW,
+    )  # fmt: skip
+    assert names(store) == [f"temporal/{ran.workflow_id}"]
+    with recorded(store, f"temporal/{ran.workflow_id}") as found:
+        assert found.origin == "worker"
+        assert [event.name for _, event in found.record.heads if event.what == "attempt"] == ["add#1", "add#1"]
     assert steps(store, f"temporal/{ran.workflow_id}") == ["start Steps", "activity add", "activity add"]
     all_identical(store)
 
