@@ -37,6 +37,7 @@ TURN = 0.5  # that workflows of this process are waited for, which are recorded 
 AGAIN = 0.2  # until a store that could not be written is tried again: by a thread, no workflow waits for it meanwhile
 AT_EXIT = 3.0
 _REMEMBERED = 200  # executions: that of one that is on has its worker anyway
+_MOST_WARM = 64  # of which much is in memory: some 0.5 MB each
 _MOST_HELD = 64  # runs that are locked as growing at a time: each lock is an open file
 _MOST_FAULTS = 100  # that are told; a worker runs for months
 
@@ -83,6 +84,7 @@ class Books:
         self._lock = threading.RLock()
         self._recorders: OrderedDict[str, Recorder] = OrderedDict()  # by run id
         self._held: OrderedDict[str, Recorder] = OrderedDict()  # likewise
+        self._warm: OrderedDict[str, Recorder] = OrderedDict()  # likewise
         self._names: dict[tuple[str, str], str] = {}  # by workflow id and first run id
         self._told: set[str] = set()
         self._turn: Any = untapped.RLock()  # of who records
@@ -206,6 +208,15 @@ class Books:
             while len(self._recorders) > _REMEMBERED:
                 self._rests(next(iter(self._recorders)))
 
+    def wrote(self, run_id: str, recorder: Recorder) -> None:
+        """An execution was written just now. What journals keep in memory to write little is kept of the last ones."""
+        with self._lock:
+            warm = self._warm
+            warm[run_id] = recorder
+            warm.move_to_end(run_id)
+            while len(warm) > _MOST_WARM:
+                warm.popitem(last=False)[1].journal.rest_memory()
+
     def rests(self, run_id: str) -> None:
         """An execution is not on in this process any more."""
         with self._lock:
@@ -218,6 +229,7 @@ class Books:
 
     def _rests(self, run_id: str) -> None:
         self._held.pop(run_id, None)
+        self._warm.pop(run_id, None)
         recorder = self._recorders.pop(run_id)
         recorder.close()
 
@@ -249,6 +261,7 @@ class Books:
                 recorder.journal.close()
             self._recorders.clear()
             self._held.clear()
+            self._warm.clear()
             store, self._store = self._store, None
             if store is not None:
                 store.close()

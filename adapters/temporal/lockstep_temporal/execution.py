@@ -82,6 +82,8 @@ class Execution:
                 if self._recorder is not None:
                     self._recorder.fault()
             self._seen.popleft()
+        if self._recorder is not None:
+            self._books.wrote(self._workflow.run_id, self._recorder)
 
     def _take(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
         init = commands.started(activation)

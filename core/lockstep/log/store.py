@@ -169,6 +169,11 @@ class Shared(Protocol):
         """Whether a turn of a living process holds it, this one included."""
         ...
 
+    def rest_memory(self) -> None:
+        """Lets go of what is kept in memory to write little: the next `append` reads the end of the stream again. For a
+        process that has many open at once."""
+        ...
+
     def set_state(self, state: RunState) -> None:
         """How the run rests, where the last turn's END does not say it: REFUSED."""
         ...

@@ -10,6 +10,7 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 
 import lockstep
 from lockstep.log.store import open_store
+from lockstep.log.verify import verify
 from lockstep_temporal.prepared import Prepared
 
 WHOLE = ["start Errand", "activity fetch", "timer 3s", "activity fetch"]
@@ -127,6 +128,7 @@ def test_a_workflow_task_that_the_server_did_not_take_is_in_a_branch_of_its_own(
         again.is_given_again(taken.tasks[:2])
         again.sees(taken.tasks[2:])
     assert branches(store) == ["main", "retried"]
+    assert problems(store, "temporal/errand") == []
     assert steps(store, branch="retried") == ["start Errand", "activity fetch", "signal tell", "activity fetch"]
     assert effects(store, branch="retried") == [("fetch", "ok"), ("fetch", "ok"), ("tell", "ok")]
     with recorded(store, branch="retried") as found:
@@ -299,3 +301,23 @@ def test_several_answers_at_once_keep_their_order(store: Path, prepared: Prepare
     with Worker(store, lived) as worker:
         worker.sees(lived.tasks)
     assert [name for name, _ in effects(store)] == ["fetch", "tell", "fetch"]
+
+
+def test_many_executions_that_are_on_at_once_are_each_recorded_whole(store: Path, prepared: Prepared) -> None:
+    every = [Lived(prepared, Errand, "milk", workflow_id=f"errand-{n}", run_id=f"run-{n}") for n in range(80)]
+    with Worker(store, every[0]) as first:
+        workers = [first, *(Worker(store, lived, first.books) for lived in every[1:])]
+        for number in range(3):
+            for worker, lived in zip(workers, every, strict=True):
+                if number:
+                    lived.resolve((number, f"pint {number}"))
+                worker.sees(lived.tasks[number:])
+    for n in (0, 40, 79):
+        assert steps(store, f"temporal/errand-{n}") == ["start Errand", "activity fetch", "activity fetch"]
+        assert identical(store, f"temporal/errand-{n}")
+        assert problems(store, f"temporal/errand-{n}") == []
+
+
+def problems(store: Path, run: str) -> list[str]:
+    with open_store(str(store)) as opened:
+        return [str(problem) for problem in verify(opened.run(run)).problems]

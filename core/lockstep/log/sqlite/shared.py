@@ -220,6 +220,11 @@ class SharedStream:
                 raise
             writer.commits += 1
 
+    def rest_memory(self) -> None:
+        with self._writer.lock:
+            self._staging = Staging(self.stream, self._base, StepCount(native=True), self._fault)
+            self._stale = True
+
     def close(self) -> None:
         """Lets go of the stream. What was appended is stored already."""
         self._turns = {}

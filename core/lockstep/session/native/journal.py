@@ -245,6 +245,10 @@ class Journal:
         StoreError."""
         self._shared.set_state(state)
 
+    def rest_memory(self) -> None:
+        """For a journal that will not be written to for a while: keeps as little of it in memory as can be."""
+        self._shared.rest_memory()
+
     def end_turn(self, pos: int, status: str, value: Any, state: RunState | None) -> None:
         """See `Turn.end`."""
         body: Value = None

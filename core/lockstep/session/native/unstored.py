@@ -44,6 +44,9 @@ class Unstored:
     def is_turn_held(self) -> bool:
         return self._turn.taken
 
+    def rest_memory(self) -> None:
+        """What is in memory is all there is."""
+
     def set_state(self, state: RunState) -> None:
         self.state = state
 
