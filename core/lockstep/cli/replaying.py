@@ -73,6 +73,8 @@ def files_meant(run: str, more: Sequence[str], store: str | None) -> list[str]:
                 return []
     except StoreError:
         pass  # there need be no store for files
+    if not os.path.isdir(run) and not run.endswith(files.ENDING) and files.reader_of(run) is None:
+        return []  # a run was meant, which there is not
     return files.found([run, *more])
 
 

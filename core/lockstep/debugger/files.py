@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lockstep.log.store import Store
 
 _HEAD = 4096
-_ENDING = ".json"  # of the files that are looked for in a folder
+ENDING = ".json"  # of the files that are looked for in a folder
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -101,4 +101,4 @@ def _read(file: str, most: int = -1) -> bytes:
 def _inside(folder: str) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
         folders.sort()
-        yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(_ENDING))
+        yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(ENDING))

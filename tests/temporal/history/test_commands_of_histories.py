@@ -118,6 +118,7 @@ def test_a_single_file_says_all_that_a_replay_says(run: Run, tmp_path: Path) -> 
         (["replay", "past/broken.json", "--target", "kitchen_sink"], 2, "LS214 past/broken.json: not a history"),
         (["replay", "past", "--target", "kitchen_sink"], 2, "✗ past/broken.json  LS214"),
         (["replay", "empty", "--target", "kitchen_sink"], 2, "LS201 no file in empty is one"),
+        (["replay", "past/notes.txt", "--target", "kitchen_sink"], 2, "LS201"),
         (["import", "past/notes.txt"], 2, "LS201 not a tape: past/notes.txt"),
         (["import", "past/broken.json"], 2, "LS214 past/broken.json: not a history that can be imported"),
         (["import", "past/absent.json"], 2, "LS201 cannot read past/absent.json: No such file or directory"),
