@@ -72,6 +72,9 @@ def test_an_unknown_adapter_is_told_which_there_are() -> None:
         ('Way(exact=False, reason="too lossy")', "Way(exact=True)", "restore is exact and has no begin"),
         ("re_execute=Way(exact=True)", 're_execute=Way(exact=False, reason="no")', "no step could be continued from"),
         ("program=program", "program=attach", "target.program cannot be called with 2 arguments"),
+        ("instrument=attach", "instrument=attach, reads=bool", "reads and imports go together: one of them is missing"),
+        ("instrument=attach", "instrument=attach, reads=bool, imports=attach", "imports cannot be called with 3"),
+        ("instrument=attach", 'instrument=attach, commands="toykit"', "commands is 'toykit', not module:attribute"),
         ('"lockstep_toy:subject"', '"lockstep_toy"', "subject 'lockstep_toy' is not module:attribute"),
     ],
 )

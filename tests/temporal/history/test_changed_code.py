@@ -159,9 +159,7 @@ def test_core_that_panics_is_not_waited_for_without_end(monkeypatch: Any) -> Non
     monkeypatch.setattr(walk, "_PATIENCE", 1.0)
     events = past.events_of(committed("steps"))
     events[9].event_type = 0  # type: ignore[assignment]
-    with pytest.raises(
-        StoreError, match="LS202 the history of workflow steps cannot be replayed"
-    ):
+    with pytest.raises(StoreError, match="LS202 the history of workflow steps cannot be replayed"):
         walk.walk(Setup(workflows=[Steps]), events, workflow_id="steps")
 
 
