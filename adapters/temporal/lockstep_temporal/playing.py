@@ -6,7 +6,9 @@ activations, so the SDK makes them of it (`imported`), and a branch that left su
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
@@ -26,6 +28,8 @@ from lockstep_temporal.watching import Stuck, Watch
 
 if TYPE_CHECKING:
     from lockstep_temporal.replaying import Replaying
+
+_logger = logging.getLogger("lockstep")
 
 type Pair = tuple[WorkflowActivation, WorkflowActivationCompletion]
 
@@ -60,7 +64,7 @@ class Playing:
                     return
         finally:
             if self._drive is not None:
-                self._drive.close()
+                closed(self._drive, self._watch)
 
     # What was recorded.
 
@@ -112,6 +116,16 @@ class Playing:
         namespace = str(native.get("namespace") or "default")
         return Drive(self._prepared, first, namespace=namespace, task_queue=self._queue, flags=self._flags)
 
+    @contextmanager
+    def _once(self) -> Iterator[Drive]:
+        """An instance beside that of the replay, for as long as the block runs."""
+        drive = self._driven()
+        try:
+            with self._watch.on():
+                yield drive
+        finally:
+            closed(drive, self._watch)
+
     def _task_queue(self) -> str:
         """That of the workflow, which is what its calls name where the code names none."""
         asked = self._replaying.recorded.record.field(self._turn.seqs[0], "request")
@@ -145,7 +159,7 @@ class Playing:
     def _once_more(self) -> WorkflowActivationCompletion:
         """What the same code answers to the same activations, in another instance."""
         now = WorkflowActivationCompletion()
-        with self._driven() as drive, self._watch.on():
+        with self._once() as drive:
             for activation in self._given:
                 now = drive.activate(activation)
         return now
@@ -199,7 +213,7 @@ class Playing:
         """Whether driving it shows something that is drawn anew each time."""
         if not given:
             return False
-        with self._driven() as drive, self._watch.on():
+        with self._once() as drive:
             found = [each for activation, now in given for each in differing(now, drive.activate(activation))]
         return self._replaying.drifts.learn(found)
 
@@ -208,7 +222,7 @@ class Playing:
         if not given:
             return ""
         try:
-            with self._driven() as drive, self._watch.on():
+            with self._once() as drive:
                 now = WorkflowActivationCompletion()
                 for activation, _ in given:
                     now = drive.activate(activation)
@@ -278,6 +292,15 @@ class Playing:
 
 
 TASK = "workflow task"
+
+
+def closed(drive: Drive, watch: Watch) -> None:
+    """Ends an instance. Its code is told so by exceptions, and may cling to what it does: then it is left alone."""
+    try:
+        with watch.on():
+            drive.close()
+    except (Stuck, RuntimeError) as error:
+        _logger.debug("the code of workflow %s does not let go: %s", drive.details.info.workflow_type, error)
 
 
 def _flagged(activation: WorkflowActivation, was: WorkflowActivationCompletion) -> WorkflowActivation:

@@ -18,6 +18,8 @@ from typing import Any, Self
 
 from lockstep.log import untapped
 
+_AGAIN = 0.01  # seconds between two tries
+_MOST = 500  # of these
 _DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "pudb", "pydevd", "_pydevd_bundle", "debugpy"})
 
 
@@ -39,7 +41,8 @@ class Watch:
         self._since = 0.0  # 0.0: nothing is on
         self._thread_id = 0
         self._frame: Any = None
-        self._raised = self._over = False
+        self._raised = 0  # how often
+        self._over = False
         self._thread = threading.Thread(target=self._look, name="lockstep-temporal-watch", daemon=True)
 
     def __enter__(self) -> Self:
@@ -53,33 +56,52 @@ class Watch:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """The block may take that long. Raises Stuck in it."""
+        """The block may take that long. Raises Stuck in it, again and again where the code takes that for nothing."""
         with self._lock:
-            self._thread_id, self._since, self._raised = threading.get_ident(), _now(), False
+            self._thread_id, self._since, self._raised = threading.get_ident(), _now(), 0
         try:
             yield
         except Stuck:
             pass
         finally:
-            with self._lock:  # who raises holds it, so that nothing is raised after this
-                self._since = 0.0
+            self._off()
         if self._raised:  # a task keeps what was raised in it to itself
             stuck = Stuck()
             stuck.frame = self._frame
             raise stuck
 
+    def _off(self) -> None:
+        while True:
+            try:
+                with self._lock:  # who raises holds it
+                    self._since = 0.0
+                    _raise(self._thread_id, None)
+                return
+            except Stuck:
+                continue
+
     def _look(self) -> None:
         while not self._over:
-            self._wake.wait(self._seconds / 4)
+            self._wake.wait(_AGAIN if self._raised and self._since else self._seconds / 4)
             with self._lock:
-                if self._since == 0.0 or _now() - self._since < self._seconds:
+                if self._since == 0.0 or self._raised > _MOST:
                     continue
-                frame = sys._current_frames().get(self._thread_id)
-                if _debugged(frame):
-                    self._since = _now()
-                    continue
-                self._frame, self._since, self._raised = frame, 0.0, True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread_id), ctypes.py_object(Stuck))
+                if not self._raised:
+                    if _now() - self._since < self._seconds:
+                        continue
+                    frame = sys._current_frames().get(self._thread_id)
+                    if _debugged(frame):
+                        self._since = _now()
+                        continue
+                    self._frame = frame
+                self._raised += 1
+                _raise(self._thread_id, Stuck)
+
+
+def _raise(thread_id: int, error: type[BaseException] | None) -> None:
+    """Raises an exception in another thread; None takes back one that is on its way."""
+    given = ctypes.py_object(error) if error is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), given)
 
 
 def _debugged(frame: Any) -> bool:

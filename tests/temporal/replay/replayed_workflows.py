@@ -375,3 +375,28 @@ class WantsText(Body):
     @workflow.run
     async def run(self, order: list[Receipt]) -> Receipt:
         return order[0]
+
+
+@workflow.defn
+class Clings:
+    """Does not let go of its instance: it takes every exception for a failed call."""
+
+    @workflow.run
+    async def run(self, order: int) -> None:
+        while True:
+            try:
+                await workflow.execute_activity(look_up, order, start_to_close_timeout=SOON)
+            except BaseException:
+                continue
+
+
+@workflow.defn
+class CleansUp:
+    """Calls something more while it is ended."""
+
+    @workflow.run
+    async def run(self, order: int) -> None:
+        try:
+            await workflow.execute_activity(look_up, order, start_to_close_timeout=SOON)
+        finally:
+            await workflow.execute_activity(charge, args=[order, {}], start_to_close_timeout=SOON)

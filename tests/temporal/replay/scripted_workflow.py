@@ -21,9 +21,11 @@ from temporalio.exceptions import ApplicationError
 from lockstep.session.native.journal import Journal
 from lockstep_temporal import layout
 from lockstep_temporal.driver import Drive
+from lockstep_temporal.playing import closed
 from lockstep_temporal.prepared import Prepared, prepare
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.setup import setup_of
+from lockstep_temporal.watching import Watch
 from lockstep_temporal.wording import Clear, Coded, run_key
 
 BEGAN = 1_700_000_000
@@ -115,7 +117,8 @@ class Script:
 
     def close(self) -> None:
         if self.drive is not None:
-            self.drive.close()
+            with Watch(0.3) as watch:
+                closed(self.drive, watch)
             self.drive = None
 
     def _activation(self, *jobs: WorkflowActivationJob, after: int = 1) -> WorkflowActivation:

@@ -170,3 +170,11 @@ def test_a_result_of_another_type_than_it_says_is_what_it_is(store: Path) -> Non
         script.start(7)
     done = lockstep.replay("temporal/order-7", flows.SaysOtherType, store=store)
     assert (done.identical, done.result) == (True, "order 7")
+
+
+@pytest.mark.parametrize("target", [flows.Clings, flows.CleansUp])
+def test_code_that_holds_on_to_its_instance_holds_up_no_replay(store: Path, target: Any) -> None:
+    with scripted(store, target) as script:
+        script.start(7)
+    done = lockstep.replay("temporal/order-7", target, store=store, deadline=0.3)
+    assert (done.identical, done.report.cut) == (True, True)
