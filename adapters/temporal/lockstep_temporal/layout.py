@@ -17,8 +17,8 @@ and what was begun and cancelled in one task, of which the server is never told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
-from urllib.parse import quote
 
 from lockstep.log import canonical
 from lockstep.log.model import Status, Value
@@ -49,9 +49,21 @@ _MOST_NAMES = 5
 
 
 def run_name(workflow_id: str, number: int = 1) -> str:
-    """What a run is called; from 2 on where earlier executions of the same workflow id have the name."""
-    name = f"temporal/{quote(workflow_id, safe='')}"
-    return name if number == 1 else f"{name}-{number}"
+    """What a run is called; from 2 on where earlier executions of the same workflow id have the name. An id that is too
+    long for a name is cut, and told from others by a digest."""
+    said = "".join(map(_printable, workflow_id.replace("%", "%25")))
+    if len(said) > _LONGEST:
+        said = f"{said[:_LONGEST]}~{blake2b(workflow_id.encode(), digest_size=8).hexdigest()}"
+    return f"temporal/{said}" if number == 1 else f"temporal/{said}-{number}"
+
+
+def _printable(character: str) -> str:
+    if character.isprintable() and character not in "@:/ ":
+        return character
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+_LONGEST = 150  # characters; a workflow id may have 1,000
 
 
 def meta(

@@ -9,6 +9,8 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
+from lockstep.log.address import parse, unquote
+from lockstep.log.sqlite.store import check_name
 from lockstep_temporal import commands, layout
 from lockstep_temporal.protos import json_payload
 
@@ -192,3 +194,27 @@ def test_going_on_as_new_is_the_same_whether_the_type_is_named_or_not() -> None:
 def test_names_of_a_step_are_few() -> None:
     assert layout.step_name(["a", "", "b"]) == "a, b"
     assert layout.step_name(str(n) for n in range(9)) == "0, 1, 2, 3, 4, +4"
+
+
+@pytest.mark.parametrize(
+    ("workflow_id", "name"),
+    [
+        ("order-7", "temporal/order-7"),
+        ("shop/order 7", "temporal/shop%2Forder%207"),
+        ("a@b:c%d", "temporal/a%40b%3Ac%25d"),
+        ("bestellung-ü+1", "temporal/bestellung-ü+1"),
+        ("two\nlines\u200b", "temporal/two%0Alines%E2%80%8B"),
+    ],
+)
+def test_a_run_is_named_after_its_workflow_in_a_way_that_an_address_can_have(workflow_id: str, name: str) -> None:
+    assert layout.run_name(workflow_id) == name
+    assert layout.run_name(workflow_id, 3) == f"{name}-3"
+    assert parse(f"{name}@retried:4.1").path == name
+    assert unquote(name) == f"temporal/{workflow_id}" or not workflow_id.isascii() or not workflow_id.isprintable()
+    check_name(name)
+
+
+def test_ids_that_are_too_long_for_a_name_are_told_apart() -> None:
+    one, other = (layout.run_name("x" * 990 + end) for end in "ab")
+    assert one != other
+    check_name(one)
