@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import subprocess
@@ -20,9 +19,14 @@ from scripted_workflow import resolved, scripted
 from xor_codec import Xor, converter
 
 import lockstep
+from lockstep.debugger import render_preview
+from lockstep.debugger.lines import plain
+from lockstep.debugger.preview import preview
 from lockstep.debugger.verdict import Verdict
 from lockstep.errors import TargetError
 from lockstep.log.store import open_store
+from lockstep.log.timeline import Timeline
+from lockstep.session.policy import Policy
 from lockstep_temporal import history
 
 FORTY = 40
@@ -183,10 +187,18 @@ def test_the_command_says_what_it_would_call_before_it_probes_and_how_to_mend_th
     assert any(line.endswith("lockstep fork temporal/measuring:4 --set 4.1=4 --target measuring") for line in said), (
         found.stderr
     )
-    # Nothing may run: what stands in the way is named with the flag.
-    refused = bisect("--bad", f"{sys.executable} judge.py", "--json")
-    assert refused.returncode == 1 and json.loads(refused.stdout)["verdict"] == "ambiguous"
-    assert "activity measure" in json.loads(refused.stdout)["why"]
+
+
+def test_what_would_be_refused_is_named_with_the_flag_before_anything_runs(store: Path) -> None:
+    run = bought(store, [])
+    with open_store(str(store)) as opened:
+        timeline = Timeline(opened.run(run))
+        told = [plain(line).strip() for line in render_preview.preview(preview(timeline, 0, Policy(("look",))))]
+    # Neither the signal, which is given again, nor the timer, whose time passes at once.
+    assert told == [
+        "would call live: activity look ×3",
+        "would answer from the record, and refuse what is not there: activity pay   to let it run: --live pay",
+    ]
 
 
 def test_a_history_of_production_is_searched_as_a_recording_is(store: Path) -> None:
