@@ -16,6 +16,7 @@ import logging
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from contextvars import Context
 from inspect import unwrap
 from types import TracebackType
@@ -27,6 +28,9 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 
 from lockstep.session import sites
 from lockstep_temporal.prepared import Prepared
+from lockstep_temporal.watching import Stuck
+
+_logger = logging.getLogger("lockstep")
 
 _SDK = ("temporalio", "asyncio", "contextlib")
 _SANDBOX = "__temporal_importer"  # among the globals of the code that the sandbox runs an activation with
@@ -152,6 +156,16 @@ class Drive:
             return add()
 
         inner._add_command = add_command
+
+
+def closed(drive: Drive, watched: Callable[[], AbstractContextManager[None]]) -> None:
+    """Ends an instance, under a watch (`Watch.on`). Its code is told so by exceptions, and may cling to what it does:
+    then it is left alone."""
+    try:
+        with watched():
+            drive.close()
+    except (Stuck, RuntimeError) as error:
+        _logger.debug("the code of workflow %s does not let go: %s", drive.details.info.workflow_type, error)
 
 
 def failed(told: str) -> WorkflowActivationCompletion:

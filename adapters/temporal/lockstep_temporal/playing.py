@@ -6,7 +6,6 @@ activations, so the SDK makes them of it (`imported`), and a branch that left su
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,15 +20,13 @@ from lockstep_temporal import commands, layout
 from lockstep_temporal.coded import check
 from lockstep_temporal.commands import Command
 from lockstep_temporal.compare import ENDS, Drift, Found, compare, differing, variant
-from lockstep_temporal.driver import Drive
+from lockstep_temporal.driver import Drive, closed
 from lockstep_temporal.prepared import Prepared
 from lockstep_temporal.recorded import ExecutionTurn, RecordedStep
 from lockstep_temporal.watching import Stuck, Watch
 
 if TYPE_CHECKING:
     from lockstep_temporal.replaying import Replaying
-
-_logger = logging.getLogger("lockstep")
 
 type Pair = tuple[WorkflowActivation, WorkflowActivationCompletion]
 
@@ -64,7 +61,7 @@ class Playing:
                     return
         finally:
             if self._drive is not None:
-                closed(self._drive, self._watch)
+                closed(self._drive, self._watch.on)
 
     # What was recorded.
 
@@ -124,7 +121,7 @@ class Playing:
             with self._watch.on():
                 yield drive
         finally:
-            closed(drive, self._watch)
+            closed(drive, self._watch.on)
 
     def _task_queue(self) -> str:
         """That of the workflow, which is what its calls name where the code names none."""
@@ -292,15 +289,6 @@ class Playing:
 
 
 TASK = "workflow task"
-
-
-def closed(drive: Drive, watch: Watch) -> None:
-    """Ends an instance. Its code is told so by exceptions, and may cling to what it does: then it is left alone."""
-    try:
-        with watch.on():
-            drive.close()
-    except (Stuck, RuntimeError) as error:
-        _logger.debug("the code of workflow %s does not let go: %s", drive.details.info.workflow_type, error)
 
 
 def _flagged(activation: WorkflowActivation, was: WorkflowActivationCompletion) -> WorkflowActivation:

@@ -11,7 +11,7 @@ from lockstep.session import sites
 from lockstep_temporal import layout
 from lockstep_temporal.compare import Found, compare, differing
 from lockstep_temporal.drift import Drifts
-from lockstep_temporal.driver import Drive
+from lockstep_temporal.driver import Drive, closed
 from lockstep_temporal.past import Past
 from lockstep_temporal.prepared import Prepared
 from lockstep_temporal.recorded import Task
@@ -50,7 +50,7 @@ class Prefix:
 
     def close(self) -> None:
         if self.drive is not None:
-            self.drive.close()
+            closed(self.drive, self._watch.on)
 
     def _activate(self, task: Task) -> WorkflowActivationCompletion:
         activation, was = task

@@ -29,7 +29,7 @@ from lockstep_temporal.chains import (
     sent_by,
     target_of,
 )
-from lockstep_temporal.driver import Drive
+from lockstep_temporal.driver import Drive, closed
 from lockstep_temporal.live import Live
 from lockstep_temporal.prepared import Prepared
 from lockstep_temporal.trying import Activities
@@ -102,7 +102,7 @@ class Stage:
     def close(self) -> None:
         """Ends what is driven by it, the workflow itself included."""
         for actor in self.actors:
-            actor.drive.close()
+            closed(actor.drive, self._watched)
         self.actors.clear()
 
     # One thing after the other.
@@ -325,7 +325,7 @@ class Stage:
     def _leave(self, actor: Actor, *, gone: bool) -> None:
         """An execution is over; `gone`: and its chain with it, so its children go by their close policy."""
         self.actors.remove(actor)
-        actor.drive.close()
+        closed(actor.drive, self._watched)
         for child in [each for each in self.actors if each.parent is actor] if gone else ():
             assert child.ask is not None
             policy = child.ask.command.parent_close_policy

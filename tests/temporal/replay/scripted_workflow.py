@@ -20,8 +20,7 @@ from temporalio.exceptions import ApplicationError
 
 from lockstep.session.native.journal import Journal
 from lockstep_temporal import layout
-from lockstep_temporal.driver import Drive
-from lockstep_temporal.playing import closed
+from lockstep_temporal.driver import Drive, closed
 from lockstep_temporal.prepared import Prepared, prepare
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.setup import setup_of
@@ -118,7 +117,7 @@ class Script:
     def close(self) -> None:
         if self.drive is not None:
             with Watch(0.3) as watch:
-                closed(self.drive, watch)
+                closed(self.drive, watch.on)
             self.drive = None
 
     def _activation(self, *jobs: WorkflowActivationJob, after: int = 1) -> WorkflowActivation:
