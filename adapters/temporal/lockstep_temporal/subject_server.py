@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lockstep.errors import Code, TargetError
 
-_VARIABLE = "LOCKSTEP_CONFORMANCE_TEMPORAL"  # where a process finds the server of its parent
+VARIABLE = "LOCKSTEP_CONFORMANCE_TEMPORAL"  # where a process finds the server of its parent
 _PATIENCE = 30.0  # seconds until it has to be there
 # Ends the server when our end of its stdin is closed, however we end: the tests kill a process that may be its parent.
 _ENDS = '"$@" </dev/null & read -r nothing; kill -KILL $!'
@@ -24,9 +24,9 @@ async def address() -> str:
     """Where the server is. Starts it where there is none yet, until this process ends.
 
     Raises TargetError LS404 without Temporal's command line."""
-    found = os.environ.get(_VARIABLE)
+    found = os.environ.get(VARIABLE)
     if found is None:
-        found = os.environ[_VARIABLE] = await _started()
+        found = os.environ[VARIABLE] = await _started()
     return found
 
 
@@ -83,4 +83,4 @@ def _stop(process: subprocess.Popen[bytes], owner: int) -> None:
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
-        os.environ.pop(_VARIABLE, None)
+        os.environ.pop(VARIABLE, None)
