@@ -12,8 +12,8 @@ have raised; what is around it (which activity, that it is not tried again) is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 from temporalio.api.common.v1 import Payload
@@ -29,7 +29,7 @@ from lockstep.debugger.edits import Edit
 from lockstep.errors import AddressError, Code, EditError
 from lockstep.log.address import Address
 from lockstep.log.model import Status, Value
-from lockstep.log.timeline import Effect, Place
+from lockstep.log.timeline import Effect, Place, Timeline
 from lockstep.session.call import Piece
 from lockstep.session.tail import Edit as Answered
 from lockstep_temporal import commands, failures, layout
@@ -57,10 +57,12 @@ class Edits(msgspec.Struct, frozen=True):
     first: int | None = None
 
 
-def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
-    """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
-    LS213."""
-    timeline, address = place.timeline, place.address
+def read(
+    place: Place, edits: Sequence[Edit], until: int, plainly: Callable[[Value], Value] | None = None
+) -> Edits:  # fmt: skip
+    """The edits of a fork that leaves at `place`, up to position `until`. `plainly`: makes plain values of what a codec
+    has encoded. Raises AddressError LS206, EditError LS211 to LS213."""
+    timeline, address = _Plain(place.timeline, plainly), place.address
     named = {str(Address(address.path, address.branch)), str(Address(timeline.reader.info.name, address.branch))}
     by: dict[int, tuple[Effect, list[Edit]]] = {}
     for edit in edits:
@@ -80,14 +82,15 @@ def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
     value: Any
     for pos, (effect, given) in by.items():
         if effect.kind in _OWN:
-            own[pos] = _own(place, effect, given)
+            own[pos] = _own(timeline, effect, given)
             continue
         value = given[-1].value
         if isinstance(value, BaseException):
             objects[pos] = value
         changes = [(edit.path, inert(edit.value)) for edit in given]
         told = {_told(edit): inert(edit.value) for edit in given}
-        answers.append(Answered(pos, told, editing.made(timeline, effect, changes, given[0].address)))
+        made = editing.made(cast(Timeline, timeline), effect, changes, given[0].address)
+        answers.append(Answered(pos, told, made))
     ends = [effect.end.pos for effect, _ in by.values() if effect.end is not None]
     return Edits(
         tuple(answers), own, objects, {_told(edit): inert(edit.value) for edit in edits},
@@ -130,7 +133,7 @@ def _find(place: Place, address: str) -> Effect:
     raise AddressError(Code.NO_ADDRESS, f"step {step} has not one answer that could be edited. {more}")
 
 
-def _own(place: Place, effect: Effect, edits: Sequence[Edit]) -> Any:
+def _own(timeline: Any, effect: Effect, edits: Sequence[Edit]) -> Any:
     """What becomes of a timer, or of what came from outside."""
     address = edits[0].address
     if effect.kind == commands.TIMER:
@@ -140,7 +143,7 @@ def _own(place: Place, effect: Effect, edits: Sequence[Edit]) -> Any:
     if effect.kind == commands.CANCEL:
         raise EditError(Code.UNEDITABLE, f"{address}: a request to cancel is left out with null, and has no answer")
     changes = [(edit.path, inert(edit.value)) for edit in edits]
-    (piece,) = editing.made(place.timeline, effect, changes, address)
+    (piece,) = editing.made(timeline, effect, changes, address)
     if piece.status is not Status.OK or not isinstance(piece.value, list):
         raise EditError(Code.UNEDITABLE, f"{address}: an edit of a {effect.kind} is the list of its arguments, or null")
     return piece.value
@@ -153,6 +156,21 @@ def _seconds(edit: Edit, address: str) -> float:
             Code.UNEDITABLE, f"{address}: an edit of a timer is the number of seconds after which it fires, as in 10"
         )
     return float(value)
+
+
+class _Plain:
+    """A timeline whose values are plain."""
+
+    def __init__(self, timeline: Timeline, plainly: Callable[[Value], Value] | None) -> None:
+        self._timeline = timeline
+        self._plainly = plainly
+
+    def outcome(self, effect: Effect) -> Value:
+        found = self._timeline.outcome(effect)
+        return self._plainly(found) if self._plainly is not None and effect.status is Status.OK else found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._timeline, name)
 
 
 def _told(edit: Edit) -> str:

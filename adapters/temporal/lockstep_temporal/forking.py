@@ -23,7 +23,7 @@ from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.tail import Plan
 from lockstep_temporal import edited, layout, server, wording
-from lockstep_temporal.coded import decoding
+from lockstep_temporal.coded import decoding, plainly
 from lockstep_temporal.going import Going
 from lockstep_temporal.imported import Against
 from lockstep_temporal.live import Live, activities_of
@@ -67,10 +67,13 @@ class Session:
                 f" temporal pull --workflow-id {self.recorded.native.get('workflow_id')}",
             )
         self.server = server.checked(options.own[SERVER]) if options.own.get(SERVER) is not None else None
-        self.setup: Setup = setup_of(target, {key: value for key, value in options.own.items() if key != SERVER})
+        own = {key: value for key, value in options.own.items() if key != SERVER}
+        self.setup: Setup = setup_of(target, own)
         self.until = _until(place, options)
-        self.edits = edited.read(place, options.edits, self.until)
+        plain = plainly(reader, target, own) if options.edits else None
+        self.edits = edited.read(place, options.edits, self.until, plain)
         self.turn, self.served, self.at = self._cut()
+        self.goes_on = self.at >= self._position(self.turn.seqs[0])  # with an execution that the parent has begun
         self._began = time.monotonic()
         self.results: list[Any] = []
         self.error: BaseException | None = None
@@ -83,7 +86,7 @@ class Session:
         last = record.last_step(upto)
         turns = self.recorded.turns
         if last < 0:
-            return turns[0], [], 0
+            return turns[0], [], self._position(turns[0].seqs[0])
         at = record.position(last)
         turn = next(turn for turn in turns if last in turn.steps)
         if last == turn.last and turn.number < len(turns):

@@ -107,7 +107,7 @@ class Going:
     def _go(self) -> None:
         session, stage = self.session, self.stage
         first = self._first()
-        self.recorder.begin(first, layout.FORK if session.served else "", task_queue=session.task_queue)
+        self.recorder.begin(first, layout.FORK if session.goes_on else "", task_queue=session.task_queue)
         if not session.served:
             stage.begin(first, session.namespace, session.task_queue)
         else:

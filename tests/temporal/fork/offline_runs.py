@@ -32,12 +32,14 @@ _numbers = itertools.count(1)
 
 def record(
     store: str, workflow: type, *args: Any, workflows: Sequence[type], activities: Sequence[Callable[..., Any]] = (),
-    inbound: Sequence[Inbound] = (), id: str = "", decide: Any = None, target: Setup | None = None, **started: Any,
+    inbound: Sequence[Inbound] = (), at_start: Sequence[Inbound] = (), id: str = "", decide: Any = None,
+    target: Setup | None = None, **started: Any,
 ) -> str:  # fmt: skip
-    """The name of its run. `started`: more fields of what it is started with."""
+    """The name of its run. `at_start`: what came with the start; `started`: more fields of what it is started with."""
     workflow_id = id or f"wf-{next(_numbers)}"
     setup = target or Setup(workflows=list(workflows), activities=list(activities))
     first = started_as(workflow, args, workflow_id, **started)
+    first.jobs.extend(job for each in at_start for job in each.jobs)
     run = layout.run_name(workflow_id)
     meta = layout.meta(workflow_id, first.run_id, "default", first.jobs[0].initialize_workflow.workflow_type, "worker")
     with prepare(setup) as prepared:

@@ -29,11 +29,11 @@ def store(tmp_path: Path) -> str:
     return str(tmp_path / "s.db")
 
 
-def recorded(store: str, workflow: type, *args: Any, inbound: Any = ()) -> str:
+def recorded(store: str, workflow: type, *args: Any, inbound: Any = (), at_start: Any = ()) -> str:
     """A run of it, of which nobody remembers the calls."""
     run = offline_runs.record(
         store, workflow, *args, workflows=orders.WORKFLOWS, activities=orders.ACTIVITIES, inbound=inbound,
-        target=EVERYTHING,
+        at_start=at_start, target=EVERYTHING,
     )  # fmt: skip
     orders.called.clear()
     return run
@@ -152,6 +152,15 @@ def test_a_signal_or_an_update_can_be_left_out(store: str) -> None:
 def test_one_argument_of_an_update_is_changed_by_its_place(store: str) -> None:
     fork = lockstep.fork(f"{order(store)}:4", EVERYTHING, store=store, edits={"4.1:[1]": 1})
     assert fork.result["notes"] == ["by phone", "twice"]
+
+
+def test_a_signal_that_came_with_the_start_is_edited(store: str) -> None:
+    at_start = [offline_runs.signal(0, 0, "note", "at once")]
+    run = recorded(store, orders.Order, 7, at_start=at_start)
+    assert lockstep.replay(run, EVERYTHING, store=store).result["notes"] == ["at once"]
+    fork = lockstep.fork(f"{run}:0", EVERYTHING, store=store, edits={"0.1": ["never"]})
+    assert fork.result["notes"] == ["never"]
+    assert lockstep.replay(fork.address, EVERYTHING, store=store).identical
 
 
 def test_random_numbers_are_those_of_the_run(store: str) -> None:
