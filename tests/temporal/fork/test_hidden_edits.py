@@ -28,13 +28,13 @@ def test_encrypted_answers_are_edited_as_a_whole_and_by_their_places(temporal_se
     )  # fmt: skip
     name = f"temporal/{ran.workflow_id}"
     assert lockstep.fork(f"{name}:0", EVERYTHING, store=store).result == ran.result == [100, 100]
-    by_place = lockstep.fork(f"{name}:1", EVERYTHING, store=store, edits={"1.1:total": 987654321})
-    assert by_place.result == [987654321, 100]
-    edits = {"1.1": orders.Found(1, 123456789, "unheard-of")}
+    by_place = lockstep.fork(f"{name}:1", EVERYTHING, store=store, edits={"1.1:total": 987651234})
+    assert by_place.result == [987651234, 100]
+    edits = {"1.1": orders.Found(1, 555012377, "unheard-of")}
     whole = lockstep.fork(f"{name}:1", EVERYTHING, store=store, edits=edits)
-    assert whole.result == [123456789, 100]
+    assert whole.result == [555012377, 100]
     for fork in (by_place, whole):
         assert lockstep.replay(fork.address, EVERYTHING, store=store).identical
     stored = b"".join(path.read_bytes() for path in store.parent.iterdir() if path.is_file())
-    for text in (b"987654321", b"123456789", b"unheard-of"):
+    for text in (b"987651234", b"555012377", b"unheard-of"):
         assert text not in stored
