@@ -106,6 +106,8 @@ class Hosted:
 
     def run(self) -> Ended | None:
         """Until the workflow's chain ends; None: it waits for what does not come (`waiting`)."""
+        if self.main.world.ended is not None:
+            return self.main.world.ended  # it was over at the cut
         with server.reached(self._server) as address:
             if asyncio._get_running_loop() is None:
                 return asyncio.run(self._run(address))
@@ -230,18 +232,19 @@ class Hosted:
 
     def _activated(self, told: WorkflowActivation) -> Any:
         init = next((job.initialize_workflow for job in told.jobs if job.HasField("initialize_workflow")), None)
-        if init is not None:
-            if told.run_id in self._seats:
-                raise Unable("the development server has begun a workflow anew in the middle of it: fork once more")
+        if init is not None and told.run_id in self._seats:
+            self._seats[told.run_id].rewind()
+        if init is not None and told.run_id not in self._seats:
             seat = self._began(told, init.workflow_id.removeprefix(self._prefix))
         else:
             seat = self._seats[told.run_id]
-            self._tell(seat, told, [each for job in told.jobs for each in self._jobs(seat, job)])
+            fresh = seat.unheard(told)
+            self._tell(seat, told, [each for job in fresh for each in self._jobs(seat, job)])
             while seat.comes:
                 self._tell(seat, told, seat.came())
         if seat.actor is self.main and seat.actor.world.ended is None:
             self._arrive()
-        return seat.taken()
+        return seat.taken(told)
 
     def _tell(self, seat: Seat, told: WorkflowActivation, jobs: Sequence[WorkflowActivationJob]) -> None:
         if jobs and seat.actor.world.ended is None:

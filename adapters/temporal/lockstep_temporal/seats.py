@@ -63,6 +63,8 @@ class Seat:
         self._held: dict[Key, WorkflowCommand] = {}  # asked for, and not decided yet
         self._standing: dict[int, _Standing] = {}
         self._came: list[_Standing] = []
+        self._said: list[tuple[frozenset[bytes], list[WorkflowCommand]]] = []  # to each activation, by its jobs
+        self._again: int | None = None  # which one of them is told once more
         self._real = self._length = self._numbers = 0
         self._now = actor.world.now
         self._before = actor.world.last.history_length
@@ -235,10 +237,31 @@ class Seat:
                     command.update_response.protocol_instance_id = known
                     self._out.append(command)
 
-    def taken(self) -> list[WorkflowCommand]:
+    def rewind(self) -> None:
+        """The server tells it all once more, in another instance of its own: what was answered is answered again."""
+        self._again = 0
+
+    def unheard(self, told: WorkflowActivation) -> list[WorkflowActivationJob]:
+        """The jobs of an activation that the code was not told of before."""
+        if self._again is None:
+            return list(told.jobs)
+        heard, said = self._said[self._again]
+        self._again += 1
+        self._out, self._last = [*said], []
+        if self._again < len(self._said):
+            return []
+        self._again = None  # from here on all is new
+        del self._said[-1]
+        ends = [command for command in said if command.WhichOneof("variant") in _TERMINAL]
+        self._out, self._last = [command for command in said if command not in ends], ends
+        return [job for job in told.jobs if not job.HasField("initialize_workflow") and _bytes(job) not in heard]
+
+    def taken(self, told: WorkflowActivation) -> list[WorkflowCommand]:
         """The commands that the server is told now."""
         found = [*self._out, *self._last]
         self._out, self._last = [], []
+        if self._again is None:
+            self._said.append((frozenset(_bytes(job) for job in told.jobs), found))
         return found
 
     @property
@@ -270,3 +293,8 @@ class Seat:
             target.namespace, target.run_id = self._namespace, ""
             target.workflow_id = self._prefix + target.workflow_id
         return command
+
+
+def _bytes(job: WorkflowActivationJob) -> bytes:
+    made: bytes = job.SerializeToString(deterministic=True)
+    return made

@@ -44,6 +44,17 @@ async def never(number: int) -> int:
 
 
 @activity.defn
+async def signed(number: int) -> int:
+    """Is completed from outside."""
+    handle = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
+    _signing.append(asyncio.create_task(handle.complete(number + 1000)))
+    activity.raise_complete_async()
+
+
+_signing: list[asyncio.Task[None]] = []
+
+
+@activity.defn
 async def beats(number: int) -> int:
     """Until it is cancelled, and then it still answers."""
     try:
@@ -93,6 +104,9 @@ class Tail:
             await workflow.execute_activity(never, found, start_to_close_timeout=SOON)
         except ActivityError as error:
             return str(error.cause)
+
+    async def elsewhere(self, number: int) -> Any:
+        return await workflow.execute_activity(signed, number, start_to_close_timeout=SOON)
 
     async def timers(self, number: int) -> Any:
         await workflow.sleep(MOMENT * (1 + number % 3))
@@ -175,7 +189,7 @@ async def _end(task: Any) -> Any:
 
 
 WORKFLOWS = [Tail, Part]
-ACTIVITIES = [one, doubled, tripled, at_last, never, beats]
+ACTIVITIES = [one, doubled, tripled, at_last, never, signed, beats]
 
 
 async def serve(kind: str, handle: Any) -> None:

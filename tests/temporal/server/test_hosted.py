@@ -104,6 +104,16 @@ def test_a_server_of_its_own_skips_what_is_only_waited_for(recorded: Any) -> Non
     assert lockstep.replay(hosted.address, TARGET, store=store).identical
 
 
+def test_activities_have_a_client_there_and_may_be_completed_by_others(recorded: Any, temporal_server: Server) -> None:
+    name, store, _ = recorded("elsewhere")
+
+    with pytest.raises(lockstep.Refused, match="--server local"):
+        lockstep.fork(f"{name}:1", TARGET, edits=EDIT, live=["*"], store=store)
+    hosted = lockstep.fork(f"{name}:1", TARGET, edits=EDIT, live=["*"], store=store, server=temporal_server.address)
+
+    assert hosted.result == 1041
+
+
 def test_what_may_not_run_is_refused_there_too(recorded: Any, temporal_server: Server) -> None:
     name, store, _ = recorded("together")
 
@@ -145,3 +155,24 @@ def commanded(store: str, branch: str, name: str) -> list[tuple[str, str, str]]:
             for _, completion in step.tasks()
             for command in commands_of(completion)
         ]
+
+
+@pytest.mark.parametrize("kind", ["together", "local", "children", "signals", "again"])
+def test_a_server_that_tells_all_once_more_hears_the_same(
+    kind: str, recorded: Any, temporal_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, store, _ = recorded(kind)
+    monkeypatch.setattr(hosting, "Worker", partial(hosting.Worker, max_cached_workflows=0))
+
+    hosted = lockstep.fork(f"{name}:1", TARGET, edits=EDIT, live=["*"], store=store, server=temporal_server.address)
+
+    assert hosted.result == EDITED[kind]
+    assert lockstep.replay(hosted.address, TARGET, store=store).identical
+
+
+def test_a_fork_at_the_end_has_nothing_left_for_a_server(recorded: Any, temporal_server: Server) -> None:
+    name, store, ran = recorded("local")  # its second task is the last one
+
+    hosted = lockstep.fork(f"{name}:1", TARGET, store=store, server=temporal_server.address)
+
+    assert (hosted.state, hosted.result, hosted.live) == ("complete", ran.result, 0)
