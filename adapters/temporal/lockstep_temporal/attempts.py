@@ -15,10 +15,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from lockstep.log import untapped
-from lockstep.log.model import Kind, Status, Value
+from lockstep.log.model import Event, Kind, Status, Value
 from lockstep_temporal import layout
-from lockstep_temporal.places import Place, Places
+from lockstep_temporal.places import Place, Places, here
 from lockstep_temporal.scribe import log, scribe
 
 PENDING = "pending"
@@ -27,22 +29,30 @@ type Told = Callable[[], Value]  # makes what is stored, in our thread, of what 
 
 _MOST_KEPT = 10_000  # heartbeats that may wait in memory
 _places: dict[str, Places] = {}  # by path of the store; of our thread
+_seeking: list[Attempt] = []  # those whose activity is not in the log yet; of our thread
 _missed: set[str] = set()  # types of workflows whose activities nobody here has asked for
 
 
 class Attempt:
     """One attempt of an activity. Its methods are called where the activity runs, and wait for nothing.
 
+    Where this process has its workflow too, what happens goes in line with what else that writes, and so stands before
+    the answer. Else our thread looks for the workflow's run in the store, and `written` says when that is done.
+
     lost  whether nobody here has asked for its activity
     """
 
-    def __init__(self, info: Any, store: str | None) -> None:
-        """`info`: its `temporalio.activity.Info`. `store`: path of the store, found as `lockstep.log.store.locate`
-        does."""
+    def __init__(self, info: Any, store: str | None, *, quick: bool) -> None:
+        """
+        info   its `temporalio.activity.Info`
+        store  path of the store, found as `lockstep.log.store.locate` does
+        quick  whether it takes no time to make what is stored: nobody may wait for a codec in that line
+        """
         self.lost = False
         self._info = info
         self._store = store or ""
-        self._place: Place | None = None
+        self._place = here(info.workflow_run_id, info.activity_id) if quick else None
+        self._direct = self._place is not None
         self._pos = 0
         self._told: deque[tuple[Kind, str, str, int, Told | None]] = deque()
         self._sought = False
@@ -72,7 +82,15 @@ class Attempt:
         """The function is through, and somebody else will complete the activity."""
         self._tell(Kind.END, Status.OK, PENDING, None)
 
+    async def written(self) -> None:
+        """Waits, for a second at most, until all that was told is in the log, where the answer may come before it."""
+        if not self._direct and not self.lost:
+            await scribe.written()
+
     def _tell(self, kind: Kind, what: str, name: str, told: Told | None) -> None:
+        if self._direct and self._place is not None:
+            self._emit(self._place, kind, what, name, untapped.monotonic_ns(), told)
+            return
         if self.lost:
             return
         if kind is Kind.PART and len(self._told) >= _MOST_KEPT:
@@ -89,10 +107,13 @@ class Attempt:
             if self._info.workflow_type in _missed:
                 self._seek(last=True)
             else:
+                _seeking.append(self)
                 scribe.later(self._seek)
 
     def _seek(self, last: bool) -> bool:
         found = self._find()
+        if (found or last) and self in _seeking:
+            _seeking.remove(self)
         if last and not found:
             self.lost = True
             self._told.clear()
@@ -100,6 +121,7 @@ class Attempt:
         return found
 
     def _find(self) -> bool:
+        """Whether its activity is in the log, and so all that was told."""
         if self._place is None:
             places = _places.get(self._store)
             if places is None:
@@ -121,16 +143,21 @@ class Attempt:
 
     def _emit(self, place: Place, kind: Kind, what: str, name: str, when: int, told: Told | None) -> None:
         journal = place.journal
-        body: Value = None
-        try:
-            body = told() if told is not None else None
-        except Exception as error:
-            journal.fault(f"attempt of {self._info.activity_type}", error)
+
+        def finish(event: Event) -> Event:
+            return replace(event, body=journal.hide(told())) if told is not None else event
+
         pos = journal.position()
         of = self._pos
         if kind is Kind.BEGIN:
             self._pos, of = pos, place.pos
-        journal.emit(kind, layout.LANE, pos, what, name, of, body=body, when=when)
+        journal.emit(kind, layout.LANE, pos, what, name, of, finish=finish, when=when)
+
+
+def look() -> None:
+    """In our thread: activities have been written to the log, and what answers them has not."""
+    for attempt in tuple(_seeking):
+        attempt._seek(last=False)
 
 
 def _miss(info: Any) -> None:

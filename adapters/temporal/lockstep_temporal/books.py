@@ -240,8 +240,8 @@ class Books:
 
     def place(self, run_id: str, activity_id: str) -> tuple[Journal, int] | None:
         """The branch that an activity stands in which a workflow of this process waits for, and the position of its
-        BEGIN, that of a Journal."""
-        known = self.recorder(run_id)
+        BEGIN, that of a Journal. Waits for nobody: an event loop asks."""
+        known = self._recorders.get(run_id)
         found = known.activity(activity_id) if known is not None else None
         return (known.journal, found.pos) if known is not None and found is not None and found.pos else None
 

@@ -222,7 +222,7 @@ def _is_cancelled() -> bool:
 def _in_replayer(info: workflow.Info) -> bool:
     """Whether it is the SDK's Replayer that runs the workflow: at the end of a cut history its code goes on as if it
     were new."""
-    return info.namespace == "ReplayNamespace" or info.task_queue.startswith("replay-")
+    return info.namespace == "ReplayNamespace" or info.task_queue == "replay-None"  # as it calls them by default
 
 
 def _payloads(values: Sequence[Any]) -> list[Payload]:

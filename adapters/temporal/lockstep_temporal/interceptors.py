@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from typing import Any
 
@@ -48,8 +49,10 @@ class LockstepInterceptor(temporalio.client.Interceptor, temporalio.worker.Inter
                     written encrypted
     """
 
-    def __init__(self, store: str | None = None, *, data_converter: DataConverter | None = None) -> None:
-        self._store = store
+    def __init__(
+        self, store: str | os.PathLike[str] | None = None, *, data_converter: DataConverter | None = None
+    ) -> None:  # fmt: skip
+        self._store = os.fspath(store) if store is not None else None
         self._converter = data_converter
         self._client: Any = None
 
@@ -73,9 +76,13 @@ class LockstepInterceptor(temporalio.client.Interceptor, temporalio.worker.Inter
         if EMIT in input.unsafe_extern_functions:
             _warn_twice()
             return None
-        converter = self._converter or _converter_of_client(self._client) or _converter_of_worker(sys._getframe(1))
-        observer = Observer(self._store, known(converter))
-        scribe.start()
+        try:
+            converter = self._converter or _converter_of_client(self._client) or _converter_of_worker(sys._getframe(1))
+            observer = Observer(self._store, known(converter))
+            scribe.start()
+        except Exception as error:
+            scribe.fault("a worker of workflows", error)
+            return None
         input.unsafe_extern_functions[EMIT] = observer.emit
         return Inbound
 
@@ -115,6 +122,8 @@ class _Activity(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         self._begin()
         try:
+            if self._attempt is not None:
+                await _found(self._attempt)
             result = await self.next.execute_activity(input)
         except BaseException as error:
             await self._end(error)
@@ -128,9 +137,10 @@ class _Activity(ActivityInboundInterceptor):
             if not info.workflow_id:
                 return  # started by a client, for itself
             taker = self._taker = Taker(known(self._converter or _converter_of(self)))
-            attempt = self._attempt = Attempt(info, self._store)
+            attempt = Attempt(info, self._store, quick=taker.quick)
             details = info.heartbeat_details
             attempt.begin(taker.values(details) if details else None)
+            self._attempt = attempt
         except Exception as error:
             scribe.fault("an activity's beginning", error)
 
@@ -154,16 +164,23 @@ class _Activity(ActivityInboundInterceptor):
                 attempt.end(Status.CANCELLED)
             else:
                 attempt.end(Status.ERROR, taker.failure(error))
-            if not attempt.lost:
-                await _stored()
+            await _stored(attempt)
         except Exception as problem:
             scribe.fault("an activity's end", problem)
 
 
-async def _stored() -> None:
+async def _found(attempt: Attempt) -> None:
+    """The answer may come while the function still runs: it can be given from anywhere."""
+    try:
+        await attempt.written()
+    except Exception as problem:
+        scribe.fault("an activity's beginning", problem)
+
+
+async def _stored(attempt: Attempt) -> None:
     """The answer must not be in the log before the attempt. A cancellation that comes now is too late."""
     try:
-        await scribe.written()
+        await attempt.written()
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None:

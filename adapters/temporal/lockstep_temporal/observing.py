@@ -18,7 +18,7 @@ from temporalio.converter import DataConverter
 
 from lockstep.errors import Code, StoreError
 from lockstep.log import untapped
-from lockstep_temporal import commands, layout
+from lockstep_temporal import attempts, commands, layout
 from lockstep_temporal.books import Books, Workflow
 from lockstep_temporal.commands import Answered, Command
 from lockstep_temporal.inside import Seen, decode
@@ -183,7 +183,7 @@ class _Execution:
                 self._recorder.fault()
                 scribe.fault(f"workflow {self._due[0].seen.workflow_id}", error)
             self._due.popleft()
-        scribe.look()  # attempts may wait for what has been written
+            attempts.look()
         return True
 
     def _store(self, told: _Told) -> None:

@@ -2,7 +2,6 @@
 
     scribe.put(job)                 runs in our thread, in the order put
     scribe.later(job)               is tried again and again until it returns True, for a few seconds
-    scribe.look()                   what is tried again may go on now
     await scribe.written()          once all that was put is done, a second at most
 
 One thread for a process, begun with the first job. A job that fails is told once and stops nobody.
@@ -46,7 +45,6 @@ class Scribe:
         self._waiting: list[tuple[float, Try]] = []
         self._lock: Any = untapped.RLock()
         self._running = False
-        self._looks = False
         self.faults: list[str] = []
 
     def start(self) -> None:
@@ -63,10 +61,6 @@ class Scribe:
     def later(self, job: Try) -> None:
         """In our thread only. `job(last)` says whether it is done; `last`: it will not be asked again."""
         self._waiting.append((untapped.monotonic() + PATIENCE, job))
-
-    def look(self) -> None:
-        """In our thread only: what waits is asked again before the next job."""
-        self._looks = True
 
     async def written(self) -> None:
         """Waits until all that was put is done: what comes after an activity must find it in the log."""
@@ -133,9 +127,8 @@ class Scribe:
             with suppress(Empty):
                 self._do(self._jobs.get(timeout=AGAIN) if self._waiting else self._jobs.get())
             now = untapped.monotonic()
-            if self._waiting and (self._looks or now - tried >= AGAIN):
+            if self._waiting and now - tried >= AGAIN:
                 tried = now
-                self._looks = False
                 self._try_again()
 
     def _drain(self) -> None:

@@ -46,6 +46,11 @@ class Taker:
         self._converter = converter
         self._codec: Any = converter.payload_codec
 
+    @property
+    def quick(self) -> bool:
+        """Whether no codec has to be waited for."""
+        return self._codec is None
+
     def values(self, objects: Sequence[Any]) -> Told:
         """A list of what they are."""
         payloads = self._converter.payload_converter.to_payloads(objects)

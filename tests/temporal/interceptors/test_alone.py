@@ -49,7 +49,7 @@ def test_activities_children_signals_and_updates_are_recorded_with_what_was_aske
 ) -> None:
     ran = run(
         temporal_server, KitchenSink.run, Order(7, ["jam", "bread"]), drive=serve_kitchen_sink,
-        interceptors=[LockstepInterceptor(str(store))], **SINK,
+        interceptors=[LockstepInterceptor(store)], **SINK,
     )  # fmt: skip
     assert scribe.flush()
     read = recorded(store, ran.workflow_id)
@@ -75,7 +75,7 @@ def test_activities_children_signals_and_updates_are_recorded_with_what_was_aske
 
 
 def test_continue_as_new_makes_turns_of_one_run(temporal_server: Server, store: Path) -> None:
-    ran = run(temporal_server, Edges.run, 1, interceptors=[LockstepInterceptor(str(store))], **SINK)
+    ran = run(temporal_server, Edges.run, 1, interceptors=[LockstepInterceptor(store)], **SINK)
     assert scribe.flush()
     read = recorded(store, ran.workflow_id)
     assert [(turn.run_id, turn.cause, turn.arguments) for turn in read.turns] == [
@@ -91,7 +91,7 @@ def test_continue_as_new_makes_turns_of_one_run(temporal_server: Server, store: 
 
 
 def test_arguments_are_those_of_the_time_of_the_call(temporal_server: Server, store: Path) -> None:
-    ran = run(temporal_server, own.Grows.run, 3, interceptors=[LockstepInterceptor(str(store))], **OWN)
+    ran = run(temporal_server, own.Grows.run, 3, interceptors=[LockstepInterceptor(store)], **OWN)
     assert scribe.flush()
     asked = [each[2]["arguments"] for each in effects(recorded(store, ran.workflow_id))]
     assert asked == [[[f"round {number}" for number in range(upto)]] for upto in (1, 2, 3)]
@@ -115,7 +115,7 @@ def test_random_numbers_are_those_that_the_workflow_draws_without_us(
         return [await handle.result() for handle in handles]
 
     results = worked(
-        temporal_server, about, interceptors=[LockstepInterceptor(str(store))], sandboxed=sandboxed, **OWN
+        temporal_server, about, interceptors=[LockstepInterceptor(store)], sandboxed=sandboxed, **OWN
     )  # fmt: skip
     for program, result in zip(programs, results, strict=True):
         drawn = random.Random(result["seed"])
@@ -125,7 +125,7 @@ def test_random_numbers_are_those_that_the_workflow_draws_without_us(
 def test_a_signal_that_starts_a_workflow_comes_after_its_start(temporal_server: Server, store: Path) -> None:
     ran = run(
         temporal_server, own.Waits.run, "ada", start={"start_signal": "say", "start_signal_args": ["at once"]},
-        interceptors=[LockstepInterceptor(str(store))], **OWN,
+        interceptors=[LockstepInterceptor(store)], **OWN,
     )  # fmt: skip
     assert scribe.flush()
     read = recorded(store, ran.workflow_id)
@@ -140,7 +140,7 @@ def test_what_dynamic_code_is_given_is_recorded_as_of_any_other(temporal_server:
         assert set(await handle.result()) == {"unheard of of 2", "whatever with 2"}
         return handle.id
 
-    name = worked(temporal_server, about, interceptors=[LockstepInterceptor(str(store))], **OWN)
+    name = worked(temporal_server, about, interceptors=[LockstepInterceptor(store)], **OWN)
     assert scribe.flush()
     read = recorded(store, name)
     assert (read.turns[0].workflow_type, read.turns[0].arguments) == ("Unheard", ["at", "first"])
@@ -167,7 +167,7 @@ def test_a_workflow_that_the_collector_ends_tells_nothing() -> None:
 
 def test_a_task_that_fails_and_is_tried_again_is_recorded_once(temporal_server: Server, store: Path) -> None:
     name = unique("stumbles")
-    ran = run(temporal_server, own.Stumbles.run, name, id=name, interceptors=[LockstepInterceptor(str(store))], **OWN)
+    ran = run(temporal_server, own.Stumbles.run, name, id=name, interceptors=[LockstepInterceptor(store)], **OWN)
     assert ran.result == f"{name} 1, {name} 2"
     assert scribe.flush()
     read = recorded(store, name)
@@ -190,7 +190,7 @@ def test_a_worker_that_keeps_no_workflow_records_each_thing_once_and_no_queries(
         return handle.id, result
 
     name, _ = worked(
-        temporal_server, about, interceptors=[LockstepInterceptor(str(store))], max_cached_workflows=0, **OWN
+        temporal_server, about, interceptors=[LockstepInterceptor(store)], max_cached_workflows=0, **OWN
     )  # fmt: skip
     assert scribe.flush()
     read = recorded(store, name)
@@ -205,17 +205,13 @@ def test_another_worker_goes_on_with_the_run(temporal_server: Server, store: Pat
     queue, name = unique("queue"), unique("waits")
 
     async def first() -> None:
-        async with working(
-            temporal_server, interceptors=[LockstepInterceptor(str(store))], task_queue=queue, **OWN
-        ) as work:
+        async with working(temporal_server, interceptors=[LockstepInterceptor(store)], task_queue=queue, **OWN) as work:
             handle = await work.start(own.Waits.run, "ada", id=name)
             while await handle.query(own.Waits.heard) != ["ada"]:
                 await asyncio.sleep(0.01)
 
     async def second() -> Any:
-        async with working(
-            temporal_server, interceptors=[LockstepInterceptor(str(store))], task_queue=queue, **OWN
-        ) as work:
+        async with working(temporal_server, interceptors=[LockstepInterceptor(store)], task_queue=queue, **OWN) as work:
             handle = work.client.get_workflow_handle_for(own.Waits.run, name)
             await handle.signal(own.Waits.say, "go on")
             return await handle.result()
@@ -235,8 +231,8 @@ def test_registered_on_client_and_worker_it_records_once_and_says_so_once(
 ) -> None:
     caplog.set_level(logging.WARNING, "lockstep")
     ran = run(
-        temporal_server, own.Beats.run, 2, client_interceptors=[LockstepInterceptor(str(store))],
-        interceptors=[LockstepInterceptor(str(store))], **OWN,
+        temporal_server, own.Beats.run, 2, client_interceptors=[LockstepInterceptor(store)],
+        interceptors=[LockstepInterceptor(store)], **OWN,
     )  # fmt: skip
     assert scribe.flush()
     read = recorded(store, ran.workflow_id)
@@ -248,7 +244,7 @@ def test_registered_on_client_and_worker_it_records_once_and_says_so_once(
 
 def test_what_a_codec_encrypts_is_not_written_in_clear(temporal_server: Server, store: Path) -> None:
     ran = run(
-        temporal_server, own.Fails.run, "4711-0815", interceptors=[LockstepInterceptor(str(store))],
+        temporal_server, own.Fails.run, "4711-0815", interceptors=[LockstepInterceptor(store)],
         data_converter=observed.CODED, **OWN,
     )  # fmt: skip
     assert isinstance(ran.error, WorkflowFailureError)
@@ -272,7 +268,7 @@ def test_the_sdks_replayer_records_nothing(temporal_server: Server, store: Path,
     cut["events"] = cut["events"][:-2]  # its code goes on, as if it were new
 
     async def about() -> None:
-        replayer = Replayer(workflows=own.WORKFLOWS, interceptors=[LockstepInterceptor(str(store))])
+        replayer = Replayer(workflows=own.WORKFLOWS, interceptors=[LockstepInterceptor(store)])
         await replayer.replay_workflow(WorkflowHistory.from_json(ran.workflow_id, cut))
 
     asyncio.run(about())
@@ -294,7 +290,7 @@ def test_a_store_that_is_locked_for_a_while_holds_up_no_workflow_and_gets_all_of
             other.execute("ROLLBACK")
         return result, handle.id, (await handle.fetch_history()).to_json()
 
-    result, name, history = worked(temporal_server, about, interceptors=[LockstepInterceptor(str(store))], **OWN)
+    result, name, history = worked(temporal_server, about, interceptors=[LockstepInterceptor(store)], **OWN)
     assert result == ["round 0", "round 1", "round 2"]
     assert "WORKFLOW_TASK_FAILED" not in events(history)
     assert scribe.flush()

@@ -32,7 +32,7 @@ def plugin(store: Path) -> dict[str, Any]:
 
 
 def alone(store: Path) -> dict[str, Any]:
-    return {"interceptors": [LockstepInterceptor(str(store))]}
+    return {"interceptors": [LockstepInterceptor(store)]}
 
 
 both = pytest.mark.parametrize("recording", [plugin, alone])
@@ -143,7 +143,7 @@ def test_activities_of_a_workflow_that_nobody_records_are_missed_once_and_run(
             working(temporal_server, workflows=own.WORKFLOWS, task_queue=queue) as work,
             working(
                 temporal_server, activities=own.ACTIVITIES, task_queue=queue, workflows=[],
-                interceptors=[LockstepInterceptor(str(store))],
+                interceptors=[LockstepInterceptor(store)],
             ),
         ):  # fmt: skip
             results = [await (await work.start(own.Grows.run, 2)).result() for _ in range(2)]
