@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import Context
 from inspect import unwrap
+from threading import get_ident
 from types import TracebackType
 from typing import Any, Self
 
@@ -180,7 +181,13 @@ class _Failed(logging.Filter):
 
     error: BaseException | None = None
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = get_ident()
+
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.thread != self._thread:
+            return True  # of another drive, or of a worker that is none of ours
         failed = getattr(record, "__temporal_error_identifier", "") == "WorkflowTaskFailure"
         if failed and record.exc_info:
             self.error = record.exc_info[1]

@@ -178,3 +178,21 @@ def test_code_that_holds_on_to_its_instance_holds_up_no_replay(store: Path, targ
         script.start(7)
     done = lockstep.replay("temporal/order-7", target, store=store, deadline=0.3)
     assert (done.identical, done.report.cut) == (True, True)
+
+
+def test_replays_at_once_do_not_meet(store: Path) -> None:
+    with scripted(store, flows.Orders) as script:
+        order(script)
+
+    async def both() -> list[lockstep.Replay]:
+        return await asyncio.gather(
+            *(
+                lockstep.areplay("temporal/order-7", target, store=store)
+                for target in (flows.Raises, flows.Orders, flows.OtherArgument, flows.Raises)
+            )
+        )
+
+    done = asyncio.run(both())
+    assert [each.identical for each in done] == [False, True, False, False]
+    sources = [each.report.difference.source for each in done if each.report.difference is not None]
+    assert [source.rpartition(" in ")[2] for source in sources] == ["Raises.receipt", "both", "Raises.receipt"]
