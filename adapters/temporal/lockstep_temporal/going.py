@@ -245,7 +245,7 @@ class Going:
 
     def _over(self, ended: Ended | None) -> None:
         for note in self.stage.notes:
-            self.calls.note("children", note)
+            self.calls.note("beyond this fork", note)
         if ended is not None:
             self.ended = "complete" if self.session.error is None else "failed"
             return

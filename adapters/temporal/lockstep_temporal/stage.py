@@ -36,6 +36,8 @@ from lockstep_temporal.trying import Activities
 from lockstep_temporal.watching import Watch
 from lockstep_temporal.world import World
 
+_CAME = ("signal_workflow", "do_update", "cancel_workflow", "resolve_activity", "resolve_child_workflow_execution")
+_MOST_IDLE = 1000  # tasks in a row: a workflow that polls for what does not come would go on for ever
 _EXISTS = 1  # START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
 _REJECT_DUPLICATE, _FAILED_ONLY = 3, 2  # WorkflowIdReusePolicy
 
@@ -63,6 +65,7 @@ class Stage:
         self._never: dict[tuple[str, str, int], tuple[Actor, Ask, Given]] = {}
         self._begun = 0
         self._real = 0
+        self._idle = 0  # tasks of the workflow in a row in which it only set timers
 
     def enter(self, world: World, drive: Drive) -> None:
         """The workflow that is forked, where it is at the cut. What is open there is issued anew."""
@@ -90,14 +93,15 @@ class Stage:
 
     def run(self) -> Ended | None:
         """Until the workflow's chain ends; None: it waits for what does not come (`waiting`)."""
-        while True:
-            if self._step():
-                continue
-            if self.main.world.ended is not None and not self._later:
-                return self.main.world.ended
-            if not self._pass_time():
+        while self.main.world.ended is None or self._later:
+            if self._idle > _MOST_IDLE:
+                self.notes.append(f"the workflow has done nothing but set timers, {_MOST_IDLE} times in a row")
+                self.waiting = ()
+                return None
+            if not self._step() and not self._pass_time():
                 self.waiting = self.main.world.open
                 return None
+        return self.main.world.ended
 
     def close(self) -> None:
         """Ends what is driven by it, the workflow itself included."""
@@ -128,6 +132,9 @@ class Stage:
         before = {timer.seq for timer in actor.world.timers}
         asks = actor.world.take(completion)
         self.hooks.task(actor, activation, completion)
+        if actor is self.main:
+            came = any(job.WhichOneof("variant") in _CAME for job in activation.jobs)
+            self._idle = 0 if came or any(isinstance(ask, Ask) for ask in asks) else self._idle + 1
         if actor.world.refused:
             raise Unable(f"{actor.world.refused} cannot be emulated")
         for timer in actor.world.timers:

@@ -120,6 +120,24 @@ class Patient:
 
 
 @workflow.defn
+class Polling:
+    """Looks each second whether it was told."""
+
+    def __init__(self) -> None:
+        self.told = ""
+
+    @workflow.run
+    async def run(self) -> str:
+        while not self.told:
+            await workflow.sleep(1)
+        return self.told
+
+    @workflow.signal
+    def tell(self, what: str) -> None:
+        self.told = what
+
+
+@workflow.defn
 class Rounds:
     """A run for each round."""
 
@@ -168,5 +186,5 @@ class Nexus:
         return str(await client.execute_operation("pay", "now", output_type=str))
 
 
-WORKFLOWS = [Order, Racing, Meeting, Patient, Rounds, Stamping, Nexus]
+WORKFLOWS = [Order, Racing, Meeting, Patient, Polling, Rounds, Stamping, Nexus]
 ACTIVITIES = [look_up, charge, meets, model_request]

@@ -236,6 +236,13 @@ def test_a_workflow_that_waits_for_what_does_not_come_is_left_waiting(store: str
     assert (fork.state, fork.result) == ("interrupted", None)
 
 
+def test_a_workflow_that_polls_for_what_does_not_come_is_left_in_the_end(store: str) -> None:
+    run = recorded(store, orders.Polling, inbound=[offline_runs.signal(3, 2.5, "tell", "enough")])
+    assert lockstep.fork(f"{run}:1", EVERYTHING, store=store).result == "enough"
+    fork = lockstep.fork(f"{run}:3", EVERYTHING, store=store, edits={"3.1": None})
+    assert (fork.state, fork.result) == ("interrupted", None)
+
+
 def test_the_next_run_of_a_chain_is_driven_too(store: str) -> None:
     run = recorded(store, orders.Rounds, 2, [])
     assert lockstep.replay(run, EVERYTHING, store=store).result == [200, 200, 200]
