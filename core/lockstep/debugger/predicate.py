@@ -143,12 +143,18 @@ def of_probe(predicate: Predicate, seen: View, refused: tuple[str, ...] = (), di
     if ended_by_itself(seen):
         return predicate(seen)
     if seen.state == RunState.REFUSED:
-        return Judgement(SKIP, f"refused: {refused[0].splitlines()[0]}" if refused else "a call was refused")
+        return Judgement(SKIP, f"refused: {_briefly(refused[0])}" if refused else "a call was refused")
     if seen.state == DIVERGED:
         return Judgement(SKIP, f"its served part diverged{': ' if difference else ''}{difference}")
     if seen.exit is not None and seen.exit < 0:
         return Judgement(SKIP, words.ended(seen.exit))
     return Judgement(SKIP, f"it is {seen.state}")
+
+
+def _briefly(refusal: str) -> str:
+    """The call, and the reason where it is no matter of the policy."""
+    call, *more = refusal.splitlines()
+    return f"{call} {more[0]}" if more and more[0].startswith("and ") else call
 
 
 def how(seen: View) -> str:

@@ -189,6 +189,14 @@ def test_the_command_says_what_it_would_call_before_it_probes_and_how_to_mend_th
     )
 
 
+def test_where_the_target_has_not_what_would_run_that_is_said(store: Path) -> None:
+    run = measured(store, 4, {2: measuring.BAD})
+    found = lockstep.bisect(run, measuring.Measuring, bad=is_low, live=["measure"], store=str(store))
+    assert found.verdict == "ambiguous"
+    reasons = {probe.why.partition(") ")[2] for probe in found.judged("skip")}
+    assert reasons == {"would run for real and the target has no activity of that name"}
+
+
 def test_what_would_be_refused_is_named_with_the_flag_before_anything_runs(store: Path) -> None:
     run = bought(store, [])
     with open_store(str(store)) as opened:
