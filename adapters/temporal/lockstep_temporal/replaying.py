@@ -19,7 +19,7 @@ from lockstep.log.store import RunReader
 from lockstep.session import coverage
 from lockstep.session.native.server import Server
 from lockstep.session.report import Coverage
-from lockstep_temporal import layout
+from lockstep_temporal import commands, layout
 from lockstep_temporal.coded import decoding
 from lockstep_temporal.compare import Found
 from lockstep_temporal.drift import Drifts
@@ -149,7 +149,8 @@ class Replaying:
         for told in self.drifts.others:
             self.server.note("drift", told)
         counts = self._counts()
-        covered = [Coverage(kind, coverage.RECORDED, count) for kind, count in sorted(counts.items())]
+        handed = sorted(counts.items())
+        covered = [Coverage(kind, coverage.RECORDED, count, self._known(kind)) for kind, count in handed]
         keys: Value = [*self._keys]
         report = self.server.report(
             end=keys,
@@ -159,6 +160,12 @@ class Replaying:
             coverage=(*covered, *self.drifts.inputs, *self._races(), *coverage.uncovered(self.server)),
         )
         return Played(report=report, results=self.results, error=self.error)
+
+    def _known(self, kind: str) -> str:
+        """What of a kind of effects is not in the record, "" if nothing."""
+        if kind == commands.LOCAL_ACTIVITY and self.recorded.origin == layout.HISTORY:
+            return "a history says which ones were called and what they answered, not with what: that is not compared"
+        return ""
 
     def _recorded_keys(self) -> Value:
         found: list[Value] = [self.recorded.steps[n].event.key for n in self.compared]

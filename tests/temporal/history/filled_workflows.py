@@ -152,7 +152,7 @@ class Cancels:
         seen.append(await ended(later))
         # Both are through at once, and who is cancelled has been answered already.
         racing = [asyncio.create_task(workflow.sleep(0.01)) for _ in range(2)]
-        await asyncio.wait(racing, return_when=asyncio.FIRST_COMPLETED)
+        await workflow.wait(racing, return_when=asyncio.FIRST_COMPLETED)
         for each in racing:
             each.cancel()
         own = workflow.info().workflow_id

@@ -62,6 +62,8 @@ def test_histories_of_a_chain_are_imported_in_any_order_and_replayed(run: Run, t
     assert [each["run"] for each in told] == ["temporal/edges", "temporal/steps", "temporal/edges"]
     replayed = json.loads(run("replay", "temporal/edges", "--target", "kitchen_sink", "--json").stdout)
     assert (replayed["identical"], replayed["steps"]) == (True, 20)
+    (local,) = (each for each in replayed["coverage"] if each["source"] == "local_activity")
+    assert local["detail"].startswith("a history says which ones were called")
 
 
 def test_a_folder_of_histories_is_checked_one_line_each(run: Run, tmp_path: Path) -> None:
