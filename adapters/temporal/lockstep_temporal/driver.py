@@ -33,7 +33,7 @@ from lockstep_temporal.watching import Stuck
 
 _logger = logging.getLogger("lockstep")
 
-_SDK = ("temporalio", "asyncio", "contextlib")
+_SDK = ("temporalio", "asyncio", "contextlib", "lockstep")  # the last one wraps how loops run callbacks
 _SANDBOX = "__temporal_importer"  # among the globals of the code that the sandbox runs an activation with
 _ORIGINS = 12  # frames that a coroutine keeps of where it was made
 _INSTANCE = "temporalio.worker._workflow_instance"
