@@ -54,6 +54,7 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     first_run_id: str
     namespace: str
     workflow_type: str
+    task_queue: str
     length: int
     count: int = 0
     job: bytes = b""
@@ -194,7 +195,7 @@ def _tell(make: Callable[..., Any], given: tuple[Any, ...], count: int) -> None:
         is_job = isinstance(message, WorkflowActivationJob)
         seen = Seen(
             info.workflow_id, info.run_id, info.first_execution_run_id, info.namespace, info.workflow_type,
-            info.get_current_history_length(), count, data if is_job else b"", b"" if is_job else data,
+            info.task_queue, info.get_current_history_length(), count, data if is_job else b"", b"" if is_job else data,
         )  # fmt: skip
         said = _encode(seen)
     except Exception as error:

@@ -77,7 +77,7 @@ class LockstepInterceptor(temporalio.client.Interceptor, temporalio.worker.Inter
             _warn_twice()
             return None
         try:
-            converter = self._converter or _converter_of_client(self._client) or _converter_of_worker(sys._getframe(1))
+            converter = self._converter or _converter_of_worker(sys._getframe(1)) or _converter_of_client(self._client)
             observer = Observer(self._store, known(converter))
             scribe.start()
         except Exception as error:

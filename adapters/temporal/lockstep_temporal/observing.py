@@ -90,7 +90,7 @@ class Observer:
     def _workflow(self, seen: Seen) -> Workflow:
         return Workflow(
             seen.namespace, seen.workflow_id, seen.run_id, seen.first_run_id or seen.run_id, seen.workflow_type,
-            self._converter, origin=layout.INTERCEPTOR,
+            self._converter, origin=layout.INTERCEPTOR, task_queue=seen.task_queue,
         )  # fmt: skip
 
 
