@@ -57,8 +57,7 @@ class Session:
         self.options = options
         _refuse(place, options)
         reader = place.timeline.reader
-        secrets, self._vault = recalled(store.path, reader.meta)
-        self.recorded = Recorded(reader, secrets)
+        self.recorded = Recorded(reader, recalled(store.path, reader.meta)[0])
         if self.recorded.origin == layout.INTERCEPTOR:
             raise TargetError(
                 Code.BAD_TARGET,
@@ -74,10 +73,9 @@ class Session:
         self.edits = edited.read(place, options.edits, self.until, plain)
         self.turn, self.served, self.at = self._cut()
         self.goes_on = self.at >= self._position(self.turn.seqs[0])  # with an execution that the parent has begun
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         self.results: list[Any] = []
         self.error: BaseException | None = None
-        self.notes: list[tuple[str, str]] = []
 
     def _cut(self) -> tuple[ExecutionTurn, list[int], int]:
         """The execution that goes on, its steps that are served, and the position where the branch leaves."""

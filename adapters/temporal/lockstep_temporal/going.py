@@ -59,7 +59,6 @@ class Going:
         self.drifts = Drifts()
         vault = journal.secrets.vault
         self.wording = wording.of_run(prepared.data_converter, session.recorded.meta, vault, naming)
-        self.naming = naming
         self.converter = Converter(prepared.data_converter)
         self.recorder = Recorder.resume(journal, self.wording, effects=False)
         self.branch = Branch(self.calls, self.recorder, self.wording)
@@ -267,7 +266,7 @@ class Going:
         journal.flush()
         reader = session.store.run(journal.run, journal.branch)
         record = Record(reader)
-        seconds = time.monotonic() - session._began
+        seconds = time.monotonic() - session.began
         unreached = self._unreached()
         report = self.calls.report(
             self.ended or "complete", steps=len(record.steps), seconds=seconds, unreached=unreached

@@ -30,10 +30,6 @@ _JOBS = {
     commands.CANCEL_EXTERNAL: "resolve_request_cancel_external_workflow",
     commands.TIMER: "fire_timer",
 }
-_SORTS = {
-    commands.ACTIVITY: "activity", commands.CHILD: "child", commands.SIGNAL_EXTERNAL: "signal",
-    commands.CANCEL_EXTERNAL: "cancel", commands.TIMER: "timer",
-}  # fmt: skip
 _INBOUND = {"signal_workflow": commands.SIGNAL, "do_update": commands.UPDATE, "cancel_workflow": commands.CANCEL}
 
 type Walk = Callable[[ExecutionTurn], Against]
@@ -187,11 +183,6 @@ class Past:
                     at = place[0].timestamp.ToNanoseconds()
                     found.append((effect, Inbound(step - turn.first, at, alone, (place[1],))))
         return found
-
-
-def sort_of(kind: str) -> str:
-    """What `World` calls an effect of this kind."""
-    return _SORTS[commands.FAMILY.get(kind, commands.ACTIVITY)]
 
 
 def _named(job: Any) -> str:

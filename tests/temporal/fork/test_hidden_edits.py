@@ -24,7 +24,7 @@ def test_encrypted_answers_are_edited_as_a_whole_and_by_their_places(temporal_se
     store.parent.mkdir()
     ran = run(
         temporal_server, orders.Rounds.run, 1, [], workflows=orders.WORKFLOWS, activities=orders.ACTIVITIES,
-        plugins=[LockstepPlugin(store)], data_converter=CODED,
+        plugins=[LockstepPlugin(store)], data_converter=CODED, sandboxed=False,
     )  # fmt: skip
     name = f"temporal/{ran.workflow_id}"
     assert lockstep.fork(f"{name}:0", EVERYTHING, store=store).result == ran.result == [100, 100]
