@@ -89,10 +89,19 @@ def record(
     recording.record(command=command, store=store, run=run, as_json=as_json, debug=debug or context.obj)
 
 
-@app.command(epilog="Example: lockstep replay refund      lockstep replay refund --speed 1 -- python changed_agent.py")
+@app.command(
+    epilog="Example: lockstep replay refund      lockstep replay refund --speed 1 -- python changed_agent.py      "
+    "lockstep replay histories/*.json --target app.workflows"
+)
 def replay(
     context: typer.Context,
-    run: Run,
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A run, as `lockstep runs` names it; or a framework's own files, or a folder of them.",
+        ),
+    ],
     command: Command = None,
     store: Store = None,
     target: Target = "",
