@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lockstep.session.native.journal import Journal
 
 _MOST = 128  # runs that are read along, and journals that are open
+_MOST_OVER = 1000  # activities that have their answer, of which a late attempt may still speak
 _NO_ACTIVITIES = frozenset(commands.FAMILY) - {commands.ACTIVITY, commands.LOCAL_ACTIVITY} | commands.INBOUND
 _ATTEMPTS = frozenset({layout.ATTEMPT, TURN})
 
@@ -127,19 +128,20 @@ class Places:
 
 
 class _Along:
-    """One branch, read along: the activities that are under way in it."""
+    """One branch, read along: the activities that are under way in it, or were lately."""
 
     def __init__(self, reader: RunReader) -> None:
         self._reader = reader
         self._next = 0
         self._run_id = ""
         self._open: dict[_Activity, int] = {}
+        self._over: OrderedDict[_Activity, int] = OrderedDict()  # an attempt may outlive its activity
         self._at: dict[int, _Activity] = {}
 
     def find(self, run_id: str, activity: str) -> int:
         """The position of its BEGIN, 0 where there is none."""
         self._read()
-        return self._open.get((run_id, activity), 0)
+        return self._open.get((run_id, activity)) or self._over.get((run_id, activity), 0)
 
     def _read(self) -> None:
         reader, stream = self._reader, self._reader.main
@@ -158,6 +160,9 @@ class _Along:
                 over = self._at.pop(event.of)
                 if self._open.get(over) == event.of:
                     del self._open[over]
+                    self._over[over] = event.of
+                    if len(self._over) > _MOST_OVER:
+                        self._over.popitem(last=False)
 
 
 def _branches(reader: RunReader) -> list[str]:
