@@ -8,43 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 from msgspec.structs import replace
 
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session.handed import Handed
 from lockstep.session.native.journal import Journal
 from lockstep.session.policy import classify
-from lockstep_temporal import commands, layout
+from lockstep_temporal import layout
 from lockstep_temporal.commands import Answered, Command
+from lockstep_temporal.opened import Open
 from lockstep_temporal.wording import Asked, Written
 
 type Finish = Callable[[Event], Event]
-
-
-class Open(msgspec.Struct):
-    """A command that waits for its answer.
-
-    pos      of its BEGIN: negative where that was written here, which is as good; 0 where somebody else writes it
-    key      its match key
-    local    whether it is a local activity, and `backoff` which attempt of it begins next once a timer has fired
-    cancel   how its end is waited for once it is cancelled (`layout.cancellation`): core answers at once if it is not
-    id       of the activity, where that is not its number
-    """
-
-    kind: str
-    name: str
-    pos: int = 0
-    key: bytes = b""
-    local: bool = False
-    backoff: tuple[int, int, int] | None = None
-    cancel: str = ""
-    id: str = ""
-
-    @property
-    def on(self) -> bool:
-        """Whether a local activity of the workflow task that is on."""
-        return self.local and self.backoff is None
 
 
 class Batch:
@@ -126,25 +101,3 @@ class Batch:
         body = self._journal.hide(event.body)
         handed.end(event.what, body if event.what != Status.CANCELLED else None)
         return replace(event, body=body, key=handed.digest())
-
-
-def backoff_of(answer: Answered) -> tuple[int, int, int]:
-    """Which attempt of a local activity begins once its timer has fired, and when the first one was asked for."""
-    said = answer.variant.result.backoff
-    return said.attempt, said.original_schedule_time.seconds, said.original_schedule_time.nanos
-
-
-def attempt_of(command: Command) -> tuple[int, int, int]:
-    """The same of the command that begins it."""
-    said = command.variant
-    return said.attempt, said.original_schedule_time.seconds, said.original_schedule_time.nanos
-
-
-def waiting(command: Command, asked: Asked) -> Open:
-    """A command that has been given."""
-    if commands.FAMILY[command.kind] != commands.ACTIVITY:
-        return Open(asked.kind, asked.name, cancel=layout.cancellation(command))
-    said = command.variant
-    own = said.activity_id if said.activity_id != str(command.seq) else ""
-    local = command.kind == commands.LOCAL_ACTIVITY
-    return Open(asked.kind, asked.name, local=local, cancel=layout.cancellation(command), id=own)

@@ -25,8 +25,8 @@ from lockstep.session.tape import Recorded as Taped
 from lockstep_temporal import commands, executions, layout
 from lockstep_temporal.actors import Actor
 from lockstep_temporal.asks import Ask
-from lockstep_temporal.batch import attempt_of, backoff_of
 from lockstep_temporal.commands import Answered, Command
+from lockstep_temporal.opened import attempt_of, backoff_of
 from lockstep_temporal.protos import plain
 from lockstep_temporal.recording import Recorder
 from lockstep_temporal.wording import Wording

@@ -22,8 +22,9 @@ from lockstep_temporal import attempts, commands, layout
 from lockstep_temporal.books import Books, Workflow
 from lockstep_temporal.commands import Answered, Command
 from lockstep_temporal.inside import Seen, decode
+from lockstep_temporal.opened import At
 from lockstep_temporal.recorded import Recorded
-from lockstep_temporal.recording import At, Recorder
+from lockstep_temporal.recording import Recorder
 from lockstep_temporal.scribe import scribe
 
 QUIET = 0.1  # seconds without a word after which a task counts as told

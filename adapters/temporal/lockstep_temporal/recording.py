@@ -13,7 +13,7 @@ One thread at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,12 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.steps import TURN, rest
 from lockstep.session.native.journal import Journal
-from lockstep_temporal import commands, layout
-from lockstep_temporal.batch import Batch, Open, attempt_of, backoff_of, waiting
+from lockstep_temporal import commands, layout, opened
+from lockstep_temporal.batch import Batch
 from lockstep_temporal.commands import FAMILY, Answered, Command
+from lockstep_temporal.opened import At, Open, backoff_of, waiting
 from lockstep_temporal.wording import Asked, Clear, Wording
 
-type At = tuple[str, int]  # a command: its family and number
 type Copies = Iterable[tuple[Event, Value]]
 
 _MOST_NOTES = 10
@@ -138,12 +138,12 @@ class Recorder:
         batch = Batch(self.journal, self.wording.task())
         state = self._state.copy()
         parent = self.step
-        if state.parts and state.parts[-1].length != activation.history_length and not _locals(state.open):
+        if state.parts and state.parts[-1].length != activation.history_length and not opened.runs_locally(state.open):
             parent = self._close(batch, state, parent)  # what was to come within its workflow task has not
         part = self._part(batch, state, activation, completion)
         state.parts.append(part)
         end = batch.written.ending(completion, part.commands, self.workflow_type)
-        closed = end is not None or not _goes_on(state.open, part.commands)
+        closed = end is not None or not opened.goes_on(state.open, part.commands)
         if closed:
             self._close(batch, state, parent)
         if end is not None:
@@ -171,9 +171,11 @@ class Recorder:
 
     def note(self, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
         """A workflow task that failed, which the server will give again: the step that follows tells of it."""
-        form = layout.failure_form(completion.failed.failure)
-        last = self._notes[-1] if self._notes else None
-        if isinstance(last, dict) and last["failure"] == form:
+        written = self.wording.task()
+        form: Any = layout.failure_form(completion.failed.failure, written.message)
+        written.finish()
+        last: Any = self._notes[-1] if self._notes else None
+        if last is not None and last["failure"]["args"] == form["args"]:
             self._notes[-1] = {**last, "times": int(str(last["times"])) + 1}
         else:
             told: Value = {"history_length": activation.history_length, "failure": form, "times": 1}
@@ -242,7 +244,9 @@ class Recorder:
         for effect in recorded.effects:
             if effect.run_id == turn.run_id and effect.end is None and effect.seq >= 0:
                 body = recorded.record.body(effect.begin_seq)
-                made._state.open[FAMILY.get(effect.kind, commands.ACTIVITY), effect.seq] = _found(effect, body)
+                made._state.open[FAMILY.get(effect.kind, commands.ACTIVITY), effect.seq] = opened.found_open(
+                    effect, body
+                )
         return made
 
     # Parts and steps.
@@ -260,8 +264,8 @@ class Recorder:
             text, name = self._job(batch, state.open, job, rejected)
             job_texts.append(text)
             names.append(name)
-        texts = [layout.command_text(each, _target(each, state.open)) for each in given]
-        targets = _targets(given, state.open)
+        texts = [layout.command_text(each, opened.target(each, state.open)) for each in given]
+        targets = opened.targets(given, state.open)
         self._cancel(batch, state.open, given)
         self._begin_commands(batch, state, given)
         done: Any = written.message(completion)
@@ -310,7 +314,7 @@ class Recorder:
                 continue
             asked = batch.written.asked(command)
             waits = waiting(command, asked)
-            before = _tried(command, state.open) if waits.local else None
+            before = opened.tried(command, state.open) if waits.local else None
             if before is not None:  # one effect, however often it is tried
                 earlier = state.open.pop(before)
                 waits = replace(waits, pos=earlier.pos, key=earlier.key, name=earlier.name)
@@ -377,57 +381,3 @@ def _as_it_is(event: Event) -> Event:
 
 def _with_key(key: bytes, event: Event) -> Event:
     return replace(event, key=key)
-
-
-def _locals(open_: Mapping[At, Open]) -> bool:
-    return any(each.on for each in open_.values())
-
-
-def _goes_on(open_: Mapping[At, Open], given: Sequence[Command]) -> bool:
-    """Whether another activation follows within this workflow task: local activities are on, or core says at once that
-    an activity is cancelled, since the workflow does not wait for that."""
-    if _locals(open_):
-        return True
-    unsent = layout.unsent(given)
-    cancelled = [(layout.CANCELS[each.kind], each.seq) for each in given if each.kind in _ANSWERED_AT_ONCE]
-    return any(at in unsent or (at in open_ and open_[at].cancel in ("try", "abandon")) for at in cancelled)
-
-
-_ANSWERED_AT_ONCE = frozenset({"cancel_activity", "cancel_child"})  # unless their end is waited for
-
-
-def _target(command: Command, open_: Mapping[At, Open]) -> str:
-    """The name of what a command cancels."""
-    family = layout.CANCELS.get(command.kind)
-    found = open_.get((family, command.seq)) if family is not None else None
-    return found.name if found is not None else ""
-
-
-def _targets(given: Sequence[Command], open_: Mapping[At, Open]) -> dict[At, str]:
-    found: dict[At, str] = {}
-    for command in given:
-        family = layout.CANCELS.get(command.kind)
-        target = open_.get((family, command.seq)) if family is not None else None
-        if family is not None and target is not None and not target.local and target.cancel != "abandon":
-            found[family, command.seq] = target.name
-    return found
-
-
-def _tried(command: Command, open_: Mapping[At, Open]) -> At | None:
-    """The local activity of which a command begins the next attempt."""
-    attempt = attempt_of(command)
-    if attempt[0] < 2:
-        return None
-    local = [(at, each) for at, each in open_.items() if each.local]
-    same = [at for at, each in local if each.backoff == attempt]
-    # Of one that another process has begun, the log does not say the attempt.
-    return next(iter(same or (at for at, each in local if each.name == command.name and each.backoff is None)), None)
-
-
-def _found(effect: Any, body: Value) -> Open:
-    """A command that waits, as the log has it."""
-    said: Mapping[str, Any] = body if isinstance(body, dict) else {}
-    return Open(
-        effect.kind, effect.name, effect.begin.pos, effect.begin.key, said.get("local") is True,
-        cancel=str(said.get("cancellation", "")), id=str(said.get("id", "")),
-    )  # fmt: skip

@@ -27,7 +27,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 import lockstep
 from lockstep.log.store import open_store
-from lockstep_temporal import LockstepInterceptor, LockstepPlugin
+from lockstep_temporal import LockstepInterceptor, LockstepPlugin, interceptors
 from lockstep_temporal.books import Books
 
 ORDER = sink.Order(7, ["lamp", "rug"], rounds=1)
@@ -112,7 +112,10 @@ def test_it_works_before_and_after_plugins_that_change_the_sandbox(
 
 
 @pytest.mark.filterwarnings("ignore:The same plugin type")
-def test_it_records_once_however_often_it_is_registered(temporal_server: Server, store: str) -> None:
+def test_it_records_once_however_often_it_is_registered(
+    temporal_server: Server, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interceptors, "_warned", True)  # it is said once in a process, and another test waits for that
     ran = run(
         temporal_server, sink.Steps.run, 2, plugins=[LockstepPlugin(store)], worker_plugins=[LockstepPlugin(store)],
         client_interceptors=[LockstepInterceptor(store)], interceptors=[LockstepInterceptor(store)], **HOW,
