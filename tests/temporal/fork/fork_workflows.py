@@ -242,11 +242,14 @@ class Parents:
         seen.append(await ended(other))
         once = WorkflowIDReusePolicy.REJECT_DUPLICATE
         seen.append(await ended(execute(Child.run, "works", id=other.id, id_reuse_policy=once)))
-        for kind in (Cancel.TRY_CANCEL, Cancel.WAIT_CANCELLATION_COMPLETED, Cancel.ABANDON):
-            for how in ("waits", "tidies"):
-                child = await workflow.start_child_workflow(Child.run, how, cancellation_type=kind)
-                child.cancel()
-                seen.append(await ended(child))
+        for kind, how in (
+            (Cancel.TRY_CANCEL, "waits"),  # older cores do not bear that one which is tried to be cancelled completes
+            (Cancel.WAIT_CANCELLATION_COMPLETED, "waits"), (Cancel.WAIT_CANCELLATION_COMPLETED, "tidies"),
+            (Cancel.ABANDON, "waits"), (Cancel.ABANDON, "tidies"),
+        ):  # fmt: skip
+            child = await workflow.start_child_workflow(Child.run, how, cancellation_type=kind)
+            child.cancel()
+            seen.append(await ended(child))
         third = await workflow.start_child_workflow(Child.run, "waits", id=f"{workflow.info().workflow_id}-t")
         await workflow.get_external_workflow_handle(third.id).cancel()
         seen.append(await ended(third))
