@@ -25,17 +25,23 @@ from temporalio.worker import (
     WorkflowInboundInterceptor,
     WorkflowInterceptorClassInput,
 )
+from temporalio.worker.workflow_sandbox import SandboxRestrictions
 
 from lockstep.log.model import Status
 from lockstep_temporal.attempts import Attempt
 from lockstep_temporal.inside import EMIT, Inbound
 from lockstep_temporal.observing import Observer
+from lockstep_temporal.runner import PASSED_THROUGH
 from lockstep_temporal.scribe import scribe
 from lockstep_temporal.snapshots import Taker, known
 
 log = logging.getLogger("lockstep")
 
 _warned = False
+
+# Workflows are often in the file that imports this, and a sandbox loads that file again for each of them. An
+# interceptor cannot tell the worker's runner what to let through, so every sandbox with the SDK's own rules does.
+SandboxRestrictions.passthrough_modules_default.update(PASSED_THROUGH)
 
 
 class LockstepInterceptor(temporalio.client.Interceptor, temporalio.worker.Interceptor):

@@ -19,6 +19,7 @@ import pytest
 from kitchen_sink import Edges, KitchenSink, Order, serve_kitchen_sink
 from live_server import Server, Work, events, run, unique, worked, working
 from observed import effects, recorded, steps
+from one_file import OneFile
 from temporalio.client import WorkflowFailureError
 from temporalio.worker import ExecuteWorkflowInput, WorkflowInboundInterceptor
 
@@ -147,6 +148,13 @@ def test_what_dynamic_code_is_given_is_recorded_as_of_any_other(temporal_server:
     found = {what: (asked, answer) for _, what, asked, answer in effects(read)}
     assert found["unheard of"] == ({"arguments": ["a", 2]}, "unheard of of 2")
     assert found["whatever"] == ({}, ["one", "two"])
+
+
+def test_workflows_may_be_in_the_file_that_imports_the_interceptor(temporal_server: Server, store: Path) -> None:
+    ran = run(temporal_server, OneFile.run, "ada", workflows=[OneFile], interceptors=[LockstepInterceptor(store)])
+    assert ran.result == "ada lockstep_temporal.interceptors"
+    assert scribe.flush()
+    assert steps(recorded(store, ran.workflow_id)) == [("start", "OneFile")]
 
 
 def test_a_workflow_that_the_collector_ends_tells_nothing() -> None:
