@@ -51,11 +51,10 @@ test-mcp:
 	@.ci/environment mcp
 	.venv-mcp/bin/python -m pytest $(OUTSIDE) $(ARGS)
 
-# Temporal's core of 1.27 itself fails a workflow whose cancelled child completes.
 test-oldest:
 	@.ci/environment oldest
 	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session $(addprefix tests/langgraph/, fork replay saver session) \
-		$(addprefix tests/temporal/, fork history record replay server/test_kitchen_sink.py) -k "not Parents-" $(ARGS)
+		$(addprefix tests/temporal/, fork history record replay server/test_kitchen_sink.py) $(ARGS)
 
 # Nothing but HTTP clients is another one here.
 test-openai2:
