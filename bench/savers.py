@@ -7,12 +7,7 @@
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import json
-import os
-import platform
-import re
 import statistics
 import sys
 import tempfile
@@ -24,13 +19,13 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from contenders import ROOT, WORKLOADS, run
+import page
+from contenders import WORKLOADS, run
 from rounds import figure, turned
 
 MEMORY, SQLITE, ASYNC_SQLITE, OURS, OURS_ASYNC = SAVERS = ("memory", "sqlite", "async-sqlite", "ours", "ours-async")
+_PEERS = ("langgraph", "langgraph-checkpoint", "langgraph-checkpoint-sqlite")
 _HEADS = ("InMemorySaver", "SqliteSaver", "AsyncSqliteSaver", "Lockstep", "Lockstep, async")
-_PAGE = ROOT / "docs" / "benchmarks.md"
-_TABLE = re.compile(r"(<!-- savers[^>]*-->\n).*?(<!-- end of savers -->)", re.DOTALL)
 
 type Found = dict[str, dict[str, list[float]]]  # saver -> figure -> rounds
 
@@ -168,29 +163,11 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (_HEAD, ruler, *(row.cells() for row in rows)))
 
 
-def page(text: str, rows: Sequence[Row]) -> str:
-    """The page with this table written anew."""
-    versions = ", ".join(
-        f"{name} {version(name)}" for name in ("langgraph", "langgraph-checkpoint", "langgraph-checkpoint-sqlite")
-    )
-    about = (
-        f"Measured {datetime.date.today():%Y-%m-%d} by `make bench`: lockstep-replay {version('lockstep-replay')}, "
-        f"{versions}, CPython {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores."
-    )
-    written, places = _TABLE.subn(lambda found: f"{found[1]}\n{about}\n\n{markdown(rows)}\n\n{found[2]}", text)
-    if places != 1:
-        raise ValueError(f"{_PAGE.name} has {places} places for the table of checkpointers")
-    return written
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a small run: shows that it works, and the order of size")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
-    asked = parser.parse_args()
+    asked = page.asked(__doc__)
     rows = measure(QUICK if asked.quick else FULL, lambda text: print(text, flush=True))
     if asked.write:
-        _PAGE.write_text(page(_PAGE.read_text(), rows))
+        page.write("savers", markdown(rows), {name: version(name) for name in _PEERS})
 
 
 if __name__ == "__main__":

@@ -7,12 +7,7 @@
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import json
-import os
-import platform
-import re
 import statistics
 import sys
 import tempfile
@@ -24,11 +19,9 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from contenders import ROOT, WORKLOADS, run, told
+import page
+from contenders import WORKLOADS, run, told
 from rounds import figure
-
-_PAGE = ROOT / "docs" / "benchmarks.md"
-_TABLE = re.compile(r"(<!-- temporal[^>]*-->\n).*?(<!-- end of temporal -->)", re.DOTALL)
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -152,27 +145,11 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *(row.cells() for row in rows)))
 
 
-def page(text: str, rows: Sequence[Row]) -> str:
-    """The page with this table written anew."""
-    about = (
-        f"Measured {datetime.date.today():%Y-%m-%d} by `make bench`: lockstep-replay {version('lockstep-replay')}, "
-        f"temporalio {version('temporalio')}, CPython {platform.python_version()}, {platform.system()}, "
-        f"{os.cpu_count()} cores."
-    )
-    written, places = _TABLE.subn(lambda found: f"{found[1]}\n{about}\n\n{markdown(rows)}\n\n{found[2]}", text)
-    if places != 1:
-        raise ValueError(f"{_PAGE.name} has {places} places for the table of Temporal")
-    return written
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a small run: shows that it works, and the order of size")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
-    asked = parser.parse_args()
+    asked = page.asked(__doc__)
     rows = measure(QUICK if asked.quick else FULL, lambda text: print(text, flush=True))
     if asked.write:
-        _PAGE.write_text(page(_PAGE.read_text(), rows))
+        page.write("temporal", markdown(rows), {"temporalio": version("temporalio")})
 
 
 if __name__ == "__main__":
