@@ -34,11 +34,12 @@ def test_no_process_is_left_behind(tmp_path: Path, then: str, status: int) -> No
         f"import os, signal\ndef test_one(temporal_server):\n    assert temporal_server.address\n    {then}\n"
     )
     mark = uuid4().hex
+    told = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, MARK: mark, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
+        env={**told, MARK: mark, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         check=False,
