@@ -1,5 +1,6 @@
+import atexit
+import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,23 @@ def temporal_server() -> Iterator[Server]:
         yield server
 
 
-def pytest_unconfigure() -> None:
-    """Threads of Temporal's core that still let go of what they held abort an interpreter that ends meanwhile."""
-    if "temporalio.bridge.temporal_sdk_bridge" in sys.modules:
-        time.sleep(0.3)
+_sessions: list[pytest.Session] = []
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _sessions.append(session)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """This file may be loaded after the session's start."""
+    if session not in _sessions:
+        _sessions.append(session)
+
+
+@atexit.register
+def _leave() -> None:
+    """Threads of Temporal's core may abort, or keep up, an interpreter that is torn down meanwhile: this one is not."""
+    if "temporalio.bridge.temporal_sdk_bridge" in sys.modules and _sessions:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(_sessions[-1].exitstatus))
