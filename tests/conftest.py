@@ -1,5 +1,6 @@
 """What holds for every test: a store of its own, loopback only, and no skipping."""
 
+import faulthandler
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,11 @@ def provider() -> Iterator[Provider]:
     """A model provider on loopback whose equal requests get different answers."""
     with Provider() as started:
         yield started
+
+
+def pytest_unconfigure() -> None:
+    """A thread that never ends would have this process wait for it without a word: then it says where, and fails."""
+    faulthandler.dump_traceback_later(60, exit=True)
 
 
 def _loopback_only(event: str, arguments: tuple[object, ...]) -> None:
