@@ -141,8 +141,9 @@ def both(way: Any, asked: Any, program: Callable[[], Any], *, models: int, tools
     before = run.record(program)
     assert (asked.models, len(asked.tools)) == (models, tools)
     asked.clear()
-    assert run.replay(program) == before
-    assert run.difference is None
+    again = run.replay(program)
+    assert run.difference is None, run.difference
+    assert again == before, (again, before)
     assert run.identical
     assert (asked.models, asked.tools) == (0, [])
     return before
