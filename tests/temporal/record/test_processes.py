@@ -63,12 +63,14 @@ def test_a_worker_that_is_killed_leaves_all_that_the_server_knows_and_the_next_o
             return begun, await rest(work, handle)
 
     begun, result = worked(temporal_server, whole, workflows=sink.WORKFLOWS, activities=sink.ACTIVITIES)
-    with recorded(store, "temporal/order") as found:
-        assert branches(store, "temporal/order") == ["main"]
+    # Killed before the server had its answer, a worker leaves a task that the next one does anew: on a branch.
+    latest = branches(store, "temporal/order")[-1]
+    with recorded(store, "temporal/order", latest) as found:
+        assert latest in ("main", "retried")
         (turn,) = found.turns
         assert (turn.status, len(turn.steps) > begun) == ("ok", True)
         assert found.reader.info.state == "complete"
-    replay = lockstep.replay("temporal/order", sink, store=store)
+    replay = lockstep.replay(f"temporal/order@{latest}", sink, store=store)
     assert (replay.identical, replay.result) == (True, result)
 
 
