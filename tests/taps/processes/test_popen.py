@@ -147,6 +147,23 @@ def test_the_environment_is_asked_for_by_what_differs_from_the_programs(session:
     assert (found.path, found.expected, found.actual) == ("env.LEVEL", '"1"', '"2"')
 
 
+def test_a_library_that_copies_the_environment_for_a_process_asks_for_nothing_of_this_machines(
+    session: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    """A library gets this machine's PATH in a replay, so that it finds its files."""
+    library = tmp_path / "site-packages" / "launcher.py"
+    library.parent.mkdir()
+    library.write_text(
+        "import os, subprocess\ndef launch():\n    return subprocess.check_output(['date'], env=os.environ.copy())"
+    )
+    monkeypatch.syspath_prepend(str(library.parent))
+    launcher = __import__("launcher")
+    session.record(launcher.launch)
+    monkeypatch.setenv("PATH", f"/elsewhere/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("_", "/elsewhere/bin/lockstep")
+    assert session.replay(launcher.launch).identical
+
+
 def test_a_program_that_is_not_there_fails_in_the_same_way(session: Any, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")

@@ -51,10 +51,14 @@ def watching(watch: Watch | Reading | None) -> Watch | Reading | None:
     return before
 
 
+def as_here() -> dict[str, str]:
+    """The environment as this machine has it; nothing of this counts as the program's reading."""
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in os.environ._data.items()}  # type: ignore[attr-defined]
+
+
 def as_seen() -> dict[str, str]:
-    """The environment as the program sees it; nothing of this counts as its reading."""
-    found = {os.fsdecode(name): os.fsdecode(value) for name, value in os.environ._data.items()}  # type: ignore[attr-defined]
-    return found if _now is None else _now.seen_by_program(found)
+    """The environment as the program sees it; likewise."""
+    return as_here() if _now is None else _now.seen_by_program(as_here())
 
 
 def _our_getitem(self: Any, key: Any) -> Any:

@@ -15,7 +15,7 @@ from lockstep.launch import inherit
 from lockstep.log.model import Status
 from lockstep.session import current, exceptions, lanes
 from lockstep.session.tape import STARTED
-from lockstep.taps.environ.watch import as_seen
+from lockstep.taps.environ.watch import as_here, as_seen
 from lockstep.taps.patches import disguise
 from lockstep.taps.processes import descriptors, files, pipes, readiness, request, stand_in
 from lockstep.taps.processes.pipes import LivePipe, ServedPipe
@@ -102,7 +102,7 @@ def _serve(session: Any, popen: Any, given: dict[str, Any], call: Any, name: str
 
 
 def _ask(session: Any, call: Any, given: dict[str, Any]) -> str:
-    asked = request.asked(given, as_seen())
+    asked = request.asked(given, as_seen(), as_here())
     name = request.name(given)
     call.ask(name, asked, request.key(asked))
     for channel in ("stdout", "stderr"):

@@ -36,8 +36,8 @@ def argv(args: Any) -> list[str]:
     return [_text(word) for word in args]
 
 
-def asked(given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Value]:
-    """What is recorded of `Popen`'s arguments. `environ`: the parent's own variables."""
+def asked(given: Mapping[str, Any], *environs: Mapping[str, str]) -> dict[str, Value]:
+    """What is recorded of `Popen`'s arguments. `environs`: see `environment`."""
     words = argv(given.get("args"))
     found: dict[str, Value] = {"argv": list(words)}
     if given.get("shell"):
@@ -46,7 +46,7 @@ def asked(given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Val
         found["executable"] = _text(given["executable"])
     if given.get("cwd") is not None:
         found["cwd"] = _text(given["cwd"])
-    changed = environment(given.get("env"), environ)
+    changed = environment(given.get("env"), *environs)
     if changed:
         found["env"] = changed
     for stream in ("stdin", "stdout", "stderr"):
@@ -67,20 +67,23 @@ def key(request: Mapping[str, Value]) -> dict[str, Value]:
     return found
 
 
-def environment(env: Any, environ: Mapping[str, str]) -> dict[str, Value]:
+def environment(env: Any, *environs: Mapping[str, str]) -> dict[str, Value]:
     """The variables that were set or changed for the process. What was left out is not among them: a program that
-    names all that it wants leaves out whatever else this machine has."""
+    names all that it wants leaves out whatever else this machine has.
+
+    environs  the parent's own variables: as the program sees them, and in a replay also as this machine has them, which
+              is what a library gets that copies them all
+    """
     if env is None:
         return {}
     found: dict[str, Value] = {}
     for raw, value in env.items():
         variable, text = _text(raw), _text(value)
-        own = environ.get(variable)
-        if own == text:
+        owns = [environ[variable] for environ in environs if variable in environ]
+        if text in owns:
             continue
-        if own is not None and len(own) >= _SHORT:
-            text = text.replace(own, f"${variable}")
-        found[variable] = text
+        own = next((own for own in owns if len(own) >= _SHORT and own in text), None)
+        found[variable] = text if own is None else text.replace(own, f"${variable}")
     return found
 
 

@@ -12,7 +12,7 @@ from lockstep.launch import inherit
 from lockstep.log.model import Status, Value
 from lockstep.session import current, exceptions, lanes
 from lockstep.session.tape import STARTED
-from lockstep.taps.environ.watch import as_seen
+from lockstep.taps.environ.watch import as_here, as_seen
 from lockstep.taps.patches import stand_in as in_place
 from lockstep.taps.processes import descriptors, request, stand_in
 from lockstep.taps.processes.process import EXIT, KIND, Live, Served, begun, follows
@@ -70,7 +70,7 @@ def _spawning(name: str, real: Any) -> Any:
         argv = list(argv)
         call = session.open(KIND)
         asked: dict[str, Value] = {"argv": list(request.argv(argv))}
-        changed = request.environment(env, as_seen())
+        changed = request.environment(env, as_seen(), as_here())
         if changed:
             asked["env"] = changed
         title = request.name({"args": argv, "executable": path})
