@@ -1,0 +1,83 @@
+"""What Lockstep knows of Playwright before anything of it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.native import Native
+from lockstep.errors import Code, TargetError
+from lockstep.log.model import Value
+
+_OWN = {
+    "endpoint": "the DevTools address of a running Chromium, in place of one that is started for the replay",
+    "executable": "path of a Chromium, in place of the one that is found",
+    "headless": "False shows the browser",
+    "misses": '"fail": an unrecorded request fails in the page and is named; "strict": it also stops the program',
+}
+
+
+def _state(given: Any) -> Value:
+    from lockstep.session import snapshot
+
+    return snapshot.to_value(given)
+
+
+def _is_function(target: Any) -> bool:
+    return callable(target) and not isinstance(target, type)
+
+
+def _program(target: Any, given: Value) -> Callable[[], Any]:
+    raise TargetError(
+        Code.BAD_TARGET,
+        "a function of a browser context is the target of a browser's own run, as in playwright/checkout",
+    )
+
+
+def _replay(reader: Any, target: Any, options: Any) -> Any:
+    from lockstep_playwright.replaying import replay
+
+    return replay(reader, target, options)
+
+
+def _areplay(reader: Any, target: Any, options: Any) -> Any:
+    from lockstep_playwright.replaying import areplay
+
+    return areplay(reader, target, options)
+
+
+def _fork(store: Any, place: Any, target: Any, options: Any) -> Any:
+    from lockstep_playwright.forking import fork
+
+    return fork(store, place, target, options)
+
+
+def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
+    from lockstep_playwright.forking import afork
+
+    return afork(store, place, target, options)
+
+
+adapter = Adapter(
+    name="playwright",
+    title="Playwright",
+    distribution="playwright",
+    extra="playwright",
+    modules=("playwright",),
+    tested=Versions("1.60", "1.65.2"),
+    steps=Steps(kind="action", what="each action on a page: goto, click, fill, evaluate, expect, …", state=_state),
+    restore=Way(
+        exact=False,
+        reason="what is in a page's memory cannot be put back: its actions are done again, with the recorded network",
+    ),
+    re_execute=Way(exact=True),
+    target=Target(
+        what="function of a browser context, or module:function",
+        inputs="a fresh context with the recorded options",
+        accepts=_is_function,
+        program=_program,
+    ),
+    subject="lockstep_playwright.subject:subject",
+    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, own=_OWN),
+)

@@ -1,0 +1,128 @@
+"""How a browser's run stands in the log: names, lanes, bodies and keys, for all who write it and all who read it.
+
+A run is one browser context, its only turn the time from the tap to the context's end, a step one action.
+
+    turn      BEGIN what="turn", name="context"; `turn_request`. END when the context closes
+    exchange  a call of kind "http" in the lane of who asked: one for each hop. Its pieces: {"status", "headers"}, then
+              the body, whole or in chunks; END ok, or error with {"error": "net::ERR_…"}
+    socket    a call of kind "websocket": frames {"from": "page" | "server", "text" | "base64"}; its end {"code", …}
+    read      a call of kind "browser" in `page_lane(n)/read`: what the agent looked at, and what it was told
+    step      STEP what="action" ("input" of the first), lane of its page, name = `click "#buy"`, key = `step_key`;
+              `step_record`
+    picture   WRITES what="attachment", name "aria" or "screenshot", of the step
+
+A step of a page closes over its calls, one in lane `main` over all that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep.log import canonical
+from lockstep.log.checkpoints import CHANNELS, WHOLE
+from lockstep.log.model import Value
+
+LANE = "main"  # of the context, and of actions that are no page's
+READ = "read"  # what follows the lane of a page, of what is only looked at
+
+CONTEXT = "context"  # the name of the turn
+INPUT, ACTION = "input", "action"  # `what` of steps
+HTTP, SOCKET, BROWSER = "http", "websocket", "browser"  # kinds of calls
+ATTACHMENT = "attachment"
+ARIA, SCREENSHOT = "aria", "screenshot"
+
+# How the browser was reached.
+OWN_SOCKET, SESSIONS = "socket", "sessions"
+
+_PREFIX = "playwright/"
+_LONGEST = 150  # characters of a run's name
+
+
+def run_name(name: str, number: int = 1) -> str:
+    """What a run is called; from 2 on where earlier ones have the name."""
+    said = "".join(map(_printable, name.replace("%", "%25")))[:_LONGEST]
+    return f"{_PREFIX}{said}" if number == 1 else f"{_PREFIX}{said}-{number}"
+
+
+def _printable(character: str) -> str:
+    if character.isprintable() and character not in "@:/ ":
+        return character
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def meta(
+    run: str, browser: Mapping[str, Value], backend: str, shim: Mapping[str, Value], versions: Mapping[str, Value]
+) -> dict[str, Value]:  # fmt: skip
+    """The meta of a new run.
+
+    browser  version, headless, user_agent, viewport, locale, timezone and the context's `options` as they were given
+    backend  OWN_SOCKET or SESSIONS
+    shim     mode, seed and start (ms since the epoch) of the pages' clock and random numbers
+    """
+    return {
+        "adapter": "playwright", "steps": "checkpoints", "native": {"run": run}, "browser": dict(browser),
+        "backend": backend, "shim": dict(shim), "versions": dict(versions),
+    }  # fmt: skip
+
+
+def native(meta: Value) -> Mapping[str, Any]:
+    """What a run's meta says of its browser's run; {} of any other run."""
+    if isinstance(meta, Mapping) and meta.get("adapter") == "playwright":
+        found = meta.get("native")
+        return found if isinstance(found, Mapping) else {}
+    return {}
+
+
+def turn_request(browser: Mapping[str, Value], pages: int) -> dict[str, Value]:
+    """What a turn is begun with. `pages`: those that were open when the tap came, of which nothing earlier is known."""
+    return {"options": browser.get("options"), "pages": pages}
+
+
+def page_lane(number: int) -> str:
+    """The lane of the actions on a page; pages are numbered from 1 as they were made, popups among them."""
+    return f"{LANE}/page-{number}"
+
+
+def read_lane(lane: str) -> str:
+    """The lane of what is looked at on a page."""
+    return f"{lane}/{READ}"
+
+
+# Steps.
+
+
+def step_record(
+    api: str, arguments: Value, *, result: Value = None, error: Value = None, source: str = "",
+    url: tuple[str, str] = ("", ""), dom: tuple[str, str] = ("", ""), storage: tuple[str, str] = ("", ""),
+    began: int = 0, seconds: float = 0.0,
+) -> dict[str, Value]:  # fmt: skip
+    """The body of an action's STEP.
+
+    api      what was called, as "Page.click"; `arguments` by name, with what was typed into secret fields redacted
+    result   what it returned, `error` what it raised: {"name", "message"}; None where it did not
+    source   "file:line in function" of the user's code
+    url, dom, storage   before and after: addresses, and digests in hex ("" where there was none to take)
+    began    position of the last event that was stored when it began: answers that came later are not handed out before
+    """
+    action: dict[str, Value] = {"api": api, "arguments": arguments}
+    if error is not None:
+        action["error"] = error
+    else:
+        action["result"] = result
+    if source:
+        action["source"] = source
+    return {
+        CHANNELS: {}, WHOLE: True, "action": action, "url": [*url], "dom": [*dom], "storage": [*storage],
+        "began": began, "seconds": seconds,
+    }  # fmt: skip
+
+
+def step_key(api: str, arguments: Value, outcome: Value, dom: str, storage: str) -> bytes:
+    """The key of a step: what was done, what came of it, and what the page was then. Secrets in it are hidden."""
+    return canonical.digest([api, arguments, outcome, dom, storage])
+
+
+def input_record(browser: Mapping[str, Value]) -> dict[str, Value]:
+    """The body of step 0: the context as it was made."""
+    return {CHANNELS: {}, WHOLE: True, "browser": dict(browser)}
