@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
@@ -59,12 +60,20 @@ def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
     return afork(store, place, target, options)
 
 
+def _attach(module: ModuleType) -> None:
+    """In a program under `lockstep record` or `replay`, and in a session in code."""
+    from lockstep_playwright.wire import attaching
+
+    attaching.attach()
+
+
 adapter = Adapter(
     name="playwright",
     title="Playwright",
     distribution="playwright",
     extra="playwright",
     modules=("playwright",),
+    instrument=_attach,
     tested=Versions("1.60", "1.65.2"),
     steps=Steps(kind="action", what="each action on a page: goto, click, fill, evaluate, expect, …", state=_state),
     restore=Way(

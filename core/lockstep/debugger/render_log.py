@@ -211,9 +211,11 @@ def arguments(request: Any) -> str:
 
 
 def _command(request: Any) -> str:
-    """The command of a process, as a shell would have it."""
+    """The command of a process, as a shell would have it; the language that it speaks, where that is known."""
     if not isinstance(request, dict):
         return ""
+    if "speaks" in request:
+        return str(request["speaks"])
     asked = request.get("shell", request.get("argv"))
     return shlex.join(map(str, asked)) if isinstance(asked, list) else str(asked)
 
@@ -273,6 +275,7 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 # -- show
 
 
+_LEGIBLE = 64  # characters of bytes as base64; more of it tell nobody anything
 _READS = 8  # of a step that are shown
 
 
@@ -410,4 +413,6 @@ def _compact(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bytes):
         return repr(value)[1:]
+    if isinstance(value, dict) and value.keys() == {"base64"} and len(str(value["base64"])) > _LEGIBLE:
+        return f"({words.size(len(str(value['base64'])) * 3 // 4)} of bytes)"
     return msgspec.json.encode(value, enc_hook=repr).decode()

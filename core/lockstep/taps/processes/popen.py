@@ -17,7 +17,7 @@ from lockstep.session import current, exceptions, lanes
 from lockstep.session.tape import STARTED
 from lockstep.taps.environ.watch import as_here, as_seen
 from lockstep.taps.patches import disguise
-from lockstep.taps.processes import descriptors, files, pipes, readiness, request, stand_in
+from lockstep.taps.processes import descriptors, files, languages, pipes, readiness, request, stand_in
 from lockstep.taps.processes.pipes import LivePipe, ServedPipe
 from lockstep.taps.processes.process import KIND, STDIN, Live, Served, begun, follows
 from lockstep.taps.processes.readiness import EXPIRED, choosing
@@ -58,7 +58,7 @@ def _record(session: Any, popen: Any, given: dict[str, Any], call: Any, name: st
         name = name or _ask(session, call, given)
         lane = call.lane.child(name, strand=True)
         written = files.of({stream: given.get(stream) for stream in ("stdout", "stderr")})
-        process = Live(session, call, lane, written)
+        process = Live(session, call, lane, written, _reader(given))
         arguments = _dressed(given, lane.name)
     except Exception as error:
         session.fault("start of a process", error)
@@ -88,7 +88,7 @@ def _serve(session: Any, popen: Any, given: dict[str, Any], call: Any, name: str
         raise exceptions.revive(call.hand(last).value, call)
     followed = follows(session, lane)
     written = files.of({stream: given.get(stream) for stream in ("stdout", "stderr")})
-    process = Served(session, call, lane, written, followed)
+    process = Served(session, call, lane, written, followed, _reader(given))
     if followed:
         lanes.ours(_init)(popen, **_dressed(given, lane.name))
     else:
@@ -104,7 +104,12 @@ def _serve(session: Any, popen: Any, given: dict[str, Any], call: Any, name: str
 def _ask(session: Any, call: Any, given: dict[str, Any]) -> str:
     asked = request.asked(given, as_seen(), as_here())
     name = request.name(given)
-    call.ask(name, asked, request.key(asked))
+    language = languages.spoken_to(request.argv(given.get("args")))
+    if language is None:
+        call.ask(name, asked, request.key(asked))
+    else:
+        name = language.name
+        call.ask(name, {"speaks": language.name, **asked}, languages.key(language, asked))
     for channel in ("stdout", "stderr"):
         stream: Any = given.get(channel)
         into = request.foreign(stream)
@@ -116,6 +121,11 @@ def _ask(session: Any, call: Any, given: dict[str, Any]) -> str:
     if given.get("pass_fds"):
         session.note(descriptors.NOTE, f"{name} is given descriptors (pass_fds)")
     return name
+
+
+def _reader(given: dict[str, Any]) -> Any:
+    language = languages.spoken_to(request.argv(given.get("args")))
+    return None if language is None else language.reader()
 
 
 def _begun(popen: Any, process: Any, kind: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import _thread
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
@@ -34,16 +34,20 @@ class Process:
     lane   of the process: its name is what a Python that is followed records under
     pid    the system's, of the real process or of what stands in its place
     files  the files that its output goes to
+    reads  makes of what the program writes to its stdin what counts of it (`lockstep.taps.processes.languages`)
     """
 
     live: bool
 
-    def __init__(self, session: Any, call: Any, lane: Lane, files: list[Written]) -> None:
+    def __init__(
+        self, session: Any, call: Any, lane: Lane, files: list[Written], reads: Callable[[bytes], bytes] | None = None
+    ) -> None:
         self.session = session
         self.call = call
         self.lane = lane
         self.pid = 0
         self.files = files
+        self._reads = reads
         self.signalled = False
         self.sources: dict[str, Any] = {}  # of its readiness, by name (`lockstep.taps.processes.loops`)
 
@@ -55,6 +59,12 @@ class Process:
         """Whether the session that it belongs to is the present one, and this is not the garbage collector's doing."""
         return current.session is self.session and lanes.COLLECTING.get() is None
 
+    def feed(self, data: bytes) -> None:
+        """The program gives this to its stdin."""
+        data = self._reads(data) if self._reads is not None else data
+        if data:
+            self.session.feed(self.lane, STDIN, data)
+
     def number(self, what: str) -> str:
         """The name of the running strand's next operation of that kind on this process."""
         return f"{self.name}#{lanes.lane().ordinal(f'{what} {self.name}')}"
@@ -65,8 +75,10 @@ class Live(Process):
 
     live = True
 
-    def __init__(self, session: Any, call: Any, lane: Lane, files: list[Written]) -> None:
-        super().__init__(session, call, lane, files)
+    def __init__(
+        self, session: Any, call: Any, lane: Lane, files: list[Written], reads: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        super().__init__(session, call, lane, files, reads)
         self._lock = _thread.RLock()  # what is handed out is digested in the order in which it is recorded
         self._status: int | None = None
         self._open: dict[str, Any] = {}  # pipes of which more may come, by channel
@@ -91,7 +103,7 @@ class Live(Process):
 
     def fed(self, data: bytes) -> None:
         """The program wrote this to its stdin."""
-        self.session.feed(self.lane, STDIN, data)
+        self.feed(data)
 
     def cause(self, what: str, name: str, body: Value = None) -> None:
         """Something else came of an operation on it."""
@@ -135,8 +147,11 @@ class Served(Process):
 
     live = False
 
-    def __init__(self, session: Any, call: Any, lane: Lane, files: list[Written], followed: bool) -> None:
-        super().__init__(session, call, lane, files)
+    def __init__(
+        self, session: Any, call: Any, lane: Lane, files: list[Written], followed: bool,
+        reads: Callable[[bytes], bytes] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(session, call, lane, files, reads)
         self.followed = followed
         self._parts: dict[tuple[str, str], deque[Any]] = {}
         self._exit: Any = None
@@ -230,7 +245,7 @@ class Served(Process):
         """The program writes this to its stdin."""
         if self.session.stopped:
             self.session.raise_latched()
-        self.session.feed(self.lane, STDIN, data)
+        self.feed(data)
 
     def unfed(self) -> str | None:
         """What the recorded program wrote to its stdin next, None if nothing."""

@@ -1,0 +1,10 @@
+"""What a session does once its program has loaded Playwright, and before it has started a driver."""
+
+from __future__ import annotations
+
+from lockstep_playwright.wire import language
+
+
+def attach() -> None:
+    """Has the core understand what the client says to its driver."""
+    language.learn_it()
