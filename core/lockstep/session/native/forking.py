@@ -16,7 +16,7 @@ share them. Leave `since` out where nothing is to be served. All other calls are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
@@ -51,9 +51,10 @@ class Forking:
 
     def __init__(
         self, journal: Journal, record: Record, plan: Plan, store: str, *, since: int | None = None,
-        deadline: float = 30.0,
+        deadline: float = 30.0, ordered: bool = False, also: Iterable[int] = (),
     ) -> None:  # fmt: skip
-        """`store`: its path, where the vault is."""
+        """`store`: its path, where the vault is. `ordered`: the part that is served happens again, in its order, with
+        `also` among it (`lockstep.session.native.order`)."""
         # Here, since only forks need all of a session.
         from lockstep.session.session import replayed
 
@@ -63,7 +64,7 @@ class Forking:
         self.latch = Latch(known)
         self.notes: dict[tuple[str, str], int] = {("vault", wrong): 1} if wrong else {}
         served, later = record.split(plan.upto if since is None else since, plan.upto)
-        self.served = Serving(served, known, self.latch, ordered=False, deadline=deadline)
+        self.served = Serving(served, known, self.latch, ordered=ordered, deadline=deadline, also=also)
         self.later = Serving(later, known, self.latch, ordered=False, deadline=deadline)
         self.tail = Tail(plan, later, ordered=False)
         self.lived = 0

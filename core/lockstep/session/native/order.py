@@ -12,7 +12,7 @@ here. Those that came at once are handed out at once: a loop resumes who waits f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lockstep.log import untapped
@@ -43,8 +43,9 @@ class Parked:
 class Order:
     """Which recorded positions of a tape have come, and who waits for his. Usable from any thread."""
 
-    def __init__(self, tape: Tape) -> None:
-        found: list[int] = []
+    def __init__(self, tape: Tape, also: Iterable[int] = ()) -> None:
+        """`also`: further positions that answers wait for; who knows when they have come says so (`come`)."""
+        found: list[int] = [*also]
         for lane in tape.lanes.values():
             for effect in lane.effects:
                 found.append(effect.begin.pos)

@@ -13,6 +13,7 @@ names what no record covers by `server.note`: then the replay is not called iden
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lockstep.log import canonical, untapped
@@ -56,17 +57,19 @@ class Server:
         if wrong:
             self.note("vault", wrong)
 
-    def turn(self, turn: RecordedTurn) -> Serving:
-        """The calls of one recorded turn. Each is served once: ask for it once a replay."""
-        return self.stretch(turn.pos, turn.stop, interrupted=turn.interrupted)
+    def turn(self, turn: RecordedTurn, also: Iterable[int] = ()) -> Serving:
+        """The calls of one recorded turn. Each is served once: ask for it once a replay. `also`: further positions that
+        answers wait for (`lockstep.session.native.order`)."""
+        return self.stretch(turn.pos, turn.stop, interrupted=turn.interrupted, also=also)
 
-    def stretch(self, first: int, stop: int, *, interrupted: bool = False) -> Serving:
+    def stretch(self, first: int, stop: int, *, interrupted: bool = False, also: Iterable[int] = ()) -> Serving:
         """The calls that were begun at positions [first, stop). `interrupted`: what follows them is not known, and a
         call that is not there stops the program with Cut."""
         tape = self.record.tape(first, stop)
         serving = Serving(
-            tape, self.secrets, self.latch, interrupted=interrupted, deadline=self.deadline, patience=self.patience
-        )
+            tape, self.secrets, self.latch, interrupted=interrupted, deadline=self.deadline, patience=self.patience,
+            also=also,
+        )  # fmt: skip
         self._servings.append(serving)
         return serving
 

@@ -94,10 +94,10 @@ class Serving:
 
     def __init__(
         self, tape: Tape, secrets: Secrets, latch: Latch, *, interrupted: bool = False, ordered: bool = True,
-        deadline: float = 30.0, patience: float = 0.5,
+        deadline: float = 30.0, patience: float = 0.5, also: Iterable[int] = (),
     ) -> None:  # fmt: skip
         """`ordered`: all of it is to happen again, in its order. `deadline`: seconds without progress that a strand
-        waits for an answer that does not come; `patience`: likewise, for what is to come before its answer."""
+        waits for an answer that does not come; `patience`: likewise, for what is to come before its answer; `also`: see `Order`."""
         self.tape = tape
         self.secrets = secrets
         self.latched = latch
@@ -113,7 +113,7 @@ class Serving:
         self._handed: dict[int, Handed] = {}  # by position of the recorded call
         self._due = sum(effect.ended for lane in tape.lanes.values() for effect in lane.effects)
         self._over: set[int] = set()
-        self.order = Order(tape) if ordered else None
+        self.order = Order(tape, also) if ordered else None
 
     def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
         """See `Calls`."""
