@@ -97,7 +97,8 @@ class Serving:
         deadline: float = 30.0, patience: float = 0.5, also: Iterable[int] = (),
     ) -> None:  # fmt: skip
         """`ordered`: all of it is to happen again, in its order. `deadline`: seconds without progress that a strand
-        waits for an answer that does not come; `patience`: likewise, for what is to come before its answer; `also`: see `Order`."""
+        waits for an answer that does not come; `patience`: likewise, for what is to come before its answer; `also`: see
+        `Order`."""
         self.tape = tape
         self.secrets = secrets
         self.latched = latch

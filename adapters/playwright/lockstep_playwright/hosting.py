@@ -1,0 +1,154 @@
+"""A browser with one fresh context, started for a replay, a fork or `launch`, and ended with it.
+
+    with opened(Wanted(options=…)) as host:             # sync API
+        host.context, host.endpoint
+    async with aopened(Wanted(options=…)) as host:      # async API
+
+The browser gets a DevTools port of its own beside Playwright's pipe, which reaches workers and whatever else has no
+session of Playwright's.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import msgspec
+
+from lockstep_playwright import browsers
+
+_TRIES = 3  # a port that was free may be taken by somebody else in between
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which browser and context.
+
+    executable  path of a Chromium, "" to find one
+    endpoint    the DevTools address of one that runs, "" to start one
+    args        further arguments of its command line
+    port        whether it is reached by a port of its own, beside Playwright's pipe
+    options     keyword arguments of `new_context`
+    """
+
+    executable: str = ""
+    endpoint: str = ""
+    headless: bool = True
+    args: tuple[str, ...] = ()
+    port: bool = True
+    options: Mapping[str, Any] = {}
+
+
+class Host(msgspec.Struct, frozen=True):
+    """What was opened. `endpoint`: where the browser's DevTools are, "" where it has no port."""
+
+    playwright: Any
+    browser: Any
+    context: Any
+    endpoint: str
+
+
+@contextmanager
+def opened(wanted: Wanted) -> Iterator[Host]:
+    """With the sync API. Raises TargetError LS412 where there is no browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium
+        if wanted.endpoint:
+            browser, endpoint = chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
+        else:
+            browser, endpoint = None, ""
+            for tries in range(_TRIES):
+                arguments, endpoint = _launched(wanted, chromium)
+                try:
+                    browser = chromium.launch(**arguments)
+                    break
+                except Exception:
+                    if tries + 1 == _TRIES or not endpoint or not _is_taken(endpoint):
+                        raise
+        try:
+            context = browser.new_context(**wanted.options)
+            try:
+                yield Host(playwright, browser, context, endpoint)
+            finally:
+                context.close()
+        finally:
+            browser.close()
+
+
+@asynccontextmanager
+async def aopened(wanted: Wanted) -> AsyncIterator[Host]:
+    """The same with the async API."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        chromium = playwright.chromium
+        if wanted.endpoint:
+            browser, endpoint = await chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
+        else:
+            browser, endpoint = None, ""
+            for tries in range(_TRIES):
+                arguments, endpoint = _launched(wanted, chromium)
+                try:
+                    browser = await chromium.launch(**arguments)
+                    break
+                except Exception:
+                    if tries + 1 == _TRIES or not endpoint or not _is_taken(endpoint):
+                        raise
+        try:
+            context = await browser.new_context(**wanted.options)
+            try:
+                yield Host(playwright, browser, context, endpoint)
+            finally:
+                await context.close()
+        finally:
+            await browser.close()
+
+
+def _launched(wanted: Wanted, chromium: Any) -> tuple[dict[str, Any], str]:
+    """The arguments of `launch`, and the endpoint that the browser will have."""
+    args = [*wanted.args]
+    endpoint = ""
+    if wanted.port:
+        port = _free_port()
+        args.append(f"--remote-debugging-port={port}")
+        endpoint = f"http://127.0.0.1:{port}"
+    path = browsers.find_chromium(wanted.executable, chromium.executable_path)
+    return {"executable_path": path, "headless": wanted.headless, "args": args}, endpoint
+
+
+def _free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+
+def _is_taken(endpoint: str) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", int(endpoint.rpartition(":")[2]))) == 0
+
+
+def in_thread_if_needed[T](work: Any) -> T:
+    """What `work()` returns: in a thread of its own where a loop runs in this one, which the sync API would refuse."""
+    import asyncio
+
+    if asyncio._get_running_loop() is None:
+        return work()  # type: ignore[no-any-return]
+    found: list[Any] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="lockstep-playwright-replay")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return found[0]  # type: ignore[no-any-return]
