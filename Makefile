@@ -1,8 +1,8 @@
 # Every target makes the environments it needs, and makes them again when what they are made from changes.
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
-.PHONY: help demo test test-main test-recording test-debugger test-langgraph test-temporal test-agents test-mcp test-openai2 \
-	test-oldest check docs bench stress constraints clean
+.PHONY: help demo test test-main test-recording test-debugger test-langgraph test-temporal test-playwright test-agents \
+	test-mcp test-openai2 test-playwright164 test-oldest check docs bench stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
@@ -17,9 +17,9 @@ demo:
 	@.ci/environment demo
 	@.venv-demo/bin/python examples/demo.py
 
-test: test-main test-oldest test-openai2 test-mcp test-agents
+test: test-main test-oldest test-openai2 test-mcp test-agents test-playwright164
 
-test-main: test-recording test-debugger test-langgraph test-temporal
+test-main: test-recording test-debugger test-langgraph test-temporal test-playwright
 
 # What is done with a record, and what records and replays: about as much work each, so that CI can do them side by side.
 DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits forks log policy)
@@ -29,7 +29,7 @@ AGENTS = tests/temporal/agents
 
 test-recording:
 	@.ci/environment main
-	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) tests/langgraph tests/temporal) $(ARGS)
+	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) tests/langgraph tests/temporal tests/playwright) $(ARGS)
 
 test-debugger:
 	@.ci/environment main
@@ -43,6 +43,17 @@ test-temporal:
 	@.ci/environment main
 	.venv/bin/python -m pytest tests/temporal --ignore=$(AGENTS) $(ARGS)
 
+test-playwright:
+	@.ci/environment main
+	@.ci/browser .venv
+	.venv/bin/python -m pytest tests/playwright $(ARGS)
+
+# Playwright's client as it was before it was written anew.
+test-playwright164:
+	@.ci/environment playwright164
+	@.ci/browser .venv-playwright164
+	.venv-playwright164/bin/python -m pytest tests/playwright $(ARGS)
+
 test-agents:
 	@.ci/environment agents
 	.venv-agents/bin/python -m pytest $(AGENTS) $(ARGS)
@@ -53,8 +64,10 @@ test-mcp:
 
 test-oldest:
 	@.ci/environment oldest
+	@.ci/browser .venv-oldest
 	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session $(addprefix tests/langgraph/, fork replay saver session) \
-		$(addprefix tests/temporal/, fork history record replay server/test_kitchen_sink.py) $(ARGS)
+		$(addprefix tests/temporal/, fork history record replay server/test_kitchen_sink.py) \
+		tests/playwright $(ARGS)
 
 # Nothing but HTTP clients is another one here.
 test-openai2:

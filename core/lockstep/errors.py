@@ -62,6 +62,7 @@ class Code(enum.StrEnum):
     CONFLICT = "LS409"  # two turns at once on one thread
     UNFIT_FRAMEWORK = "LS410"  # the installed version of a framework lacks what its adapter needs
     UNSUPPORTED = "LS411"  # a feature of a framework that its adapter does not know how to run again
+    NO_BROWSER = "LS412"  # no browser that could be started
 
 
 class LockstepError(Exception):
