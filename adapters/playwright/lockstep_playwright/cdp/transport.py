@@ -65,6 +65,14 @@ class Transport(Protocol):
         """Has every event told to this handler too. A handler must not raise and cannot wait."""
         ...
 
+    async def attach(self) -> None:
+        """Announces every target there is, and each that comes, by `Target.attachedToTarget`. Raises CdpError."""
+        ...
+
+    def attach_to(self, session: str) -> None:
+        """The same for what a target makes: its frames of other sites, its workers. Where `full`."""
+        ...
+
     async def close(self) -> None:
         """Lets go of the browser, which goes on."""
         ...

@@ -12,7 +12,11 @@ class Answerer(Protocol):
 
     A fault of `asked` fails the request where the answerer serves, and lets it go where it records. The other methods
     must not raise and are told in the order in which things came; after `over` nothing more is told of a request.
+
+    recording  whether a request that it says nothing of is made for real
     """
+
+    recording: bool
 
     async def asked(self, asked: Asked) -> Decision:
         """A request is held. It stays so until this returns."""

@@ -2,8 +2,8 @@
 
 Values have the shapes of every HTTP exchange that Lockstep records (`lockstep.taps.http`): a request is
 `{method, url, headers, body}`, an answer a head part `{status, reason, headers}`, then bytes as they come, then the
-end. Bodies are without their content-encoding, since the browser takes it off before anybody sees them and does not for an
-answer that it is given; `decoded` says which it was, and an answer that is served carries that header again.
+end. Bodies are without their content-encoding, since the browser takes it off before anybody sees them, and does not
+for an answer that it is given; `decoded` says which it was, and an answer that is served carries that header again.
 """
 
 from __future__ import annotations
