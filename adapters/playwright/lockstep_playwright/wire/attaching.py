@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lockstep_playwright.wire import language
+from lockstep_playwright.wire import files, language
 
 
 def attach() -> None:
     """Has the core understand what the client says to its driver."""
     language.learn_it()
+    files.come_through_the_pipe()
