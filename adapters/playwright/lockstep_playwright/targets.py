@@ -141,6 +141,10 @@ class Targets:
             self._awaited.pop(request, None)
         return self._asker(found, request)
 
+    def is_announced(self, request: str) -> bool:
+        """Whether some session tells of a request in the Network domain, and so of its end."""
+        return request in self._announced
+
     def _asker(self, frame: _Frame, request: str) -> Asker:
         session = self._announced.get(request, frame.session)
         target = self.targets.get(session)
@@ -287,9 +291,14 @@ class Targets:
         if target is not None and target.kind == _PAGE and not frame.get("parentId"):
             found.page.renew()
 
-    def _frame_gone(self, params: dict[str, Any], _: str) -> None:
+    def _frame_gone(self, params: dict[str, Any], session: str) -> None:
+        found = self._frames.get(params["frameId"])
+        if found is None:
+            return
         if params.get("reason") != "swap":
-            self._frames.pop(params["frameId"], None)
+            del self._frames[params["frameId"]]
+        elif found.session == session:
+            found.session = ""  # it has moved to a process that nothing has attached to, or not yet
 
     def _request(self, params: dict[str, Any], session: str) -> None:
         target = self.targets.get(session)

@@ -222,7 +222,7 @@ class LiveCall:
         try:
             body: Value = value
             if status == Status.ERROR and not how:
-                body = exceptions.encode(value)
+                body = exceptions.encode(value) if isinstance(value, BaseException) else value
             elif status == Status.CANCELLED:
                 body = exceptions.scope_message(value)
             name = (lane or self.lane).name

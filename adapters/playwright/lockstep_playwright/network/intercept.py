@@ -177,7 +177,7 @@ class Intercept:
             # The page learns of it when it goes on, and what the error is called is told after that.
             held.failed = reason
             self._go_on(name)
-            if held.asked is not None and not held.asked.session:
+            if not self._targets.is_announced(held.network):
                 self._end(held, errors.called(reason))
             return
         self._spawn(self._read(name, held, params))

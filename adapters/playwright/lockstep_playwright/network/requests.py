@@ -1,0 +1,51 @@
+"""A browser's request as a call of a run: how it is called, what is stored of it, and what must match in a replay.
+
+What matters to the server is what a page chose: method, URL, body, and the few headers that say what is wanted. All
+others are the browser's own, or of the origin and cookies that it has anyway; they are stored and not compared.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from lockstep.log.model import Value
+from lockstep.session.call import Asked as Told
+from lockstep.taps.http import request as core
+from lockstep_playwright.layout import HTTP
+from lockstep_playwright.network.exchange import Asked
+
+_WANTED = frozenset({"range", "content-type", "access-control-request-method"})
+_EVENTS = "text/event-stream"
+# The address of an object in memory: a new one each time it is made.
+_BLOB = re.compile(rb"(blob:(?:https?://[^/\s\"']+|null)/)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def told(asked: Asked) -> Told:
+    """What `Call.ask` wants to know of a request."""
+    wanted = [pair for pair in asked.headers if _is_wanted(*pair)]
+    found = core.asked(asked.method, asked.url, wanted, asked.body)
+    headers: list[Value] = [[name, value] for name, value in asked.headers]
+    key: dict[str, Value] = {**found.key, "body": _renamed(found.key["body"])}  # type: ignore[index,arg-type,dict-item]
+    request: dict[str, Value] = {
+        "method": asked.method, "url": asked.url, "headers": headers, "body": asked.body, "for": asked.resource,
+    }  # fmt: skip
+    return replace(found, kind=HTTP, request=request, key=key)
+
+
+def _is_wanted(name: str, value: str) -> bool:
+    lower = name.lower()
+    return lower in _WANTED or (lower == "accept" and value.strip() == _EVENTS)
+
+
+def _renamed(body: bytes) -> bytes:
+    """The body with its objects numbered as they come in it."""
+    if b"blob:" not in body:
+        return body
+    numbers: dict[bytes, int] = {}
+
+    def number(found: re.Match[bytes]) -> bytes:
+        return found[1] + b"%d" % numbers.setdefault(found[0], len(numbers) + 1)
+
+    return _BLOB.sub(number, body)
