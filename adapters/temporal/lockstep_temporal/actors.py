@@ -14,6 +14,15 @@ from lockstep_temporal.trying import Told
 from lockstep_temporal.world import World
 
 
+class Signalled(msgspec.Struct, frozen=True):
+    """A signal that an activity has sent to the workflow which waits for it: how long after that had asked, and its
+    place among what the workflow was told then."""
+
+    after: int
+    rank: int
+    job: WorkflowActivationJob
+
+
 class Given(msgspec.Struct, frozen=True):
     """An ask is answered, and nothing runs.
 
@@ -23,6 +32,7 @@ class Given(msgspec.Struct, frozen=True):
     rank     its place among what the workflow was told at once
     cause    child: why it could not be started
     never    not by itself: it was cancelled, and is answered with `result` when it is again
+    signals  what an activity has sent meanwhile
     """
 
     result: Any = None
@@ -32,6 +42,7 @@ class Given(msgspec.Struct, frozen=True):
     cause: int = 0
     rank: int = LAST
     never: bool = False
+    signals: tuple[Signalled, ...] = ()
 
 
 class Inbound(msgspec.Struct, frozen=True):
@@ -39,12 +50,14 @@ class Inbound(msgspec.Struct, frozen=True):
 
     step   the number of the task in its run that heard of it, from 0; `alone`: and of nothing else
     at     when
+    rank   its place among what the workflow was told then
     """
 
     step: int
     at: int
     alone: bool
     jobs: tuple[WorkflowActivationJob, ...]
+    rank: int = LAST
 
 
 class Unable(Exception):

@@ -109,7 +109,8 @@ class LiveAttempt:
 
 
 class Branch:
-    """Writes. `later_keys`: match keys of what is recorded past the cut."""
+    """Writes. `later_keys`: match keys of what is recorded past the cut; `taken`: positions of what of it has answered
+    a call."""
 
     def __init__(self, calls: Forking, recorder: Recorder, wording: Wording) -> None:
         self.calls = calls
@@ -118,7 +119,7 @@ class Branch:
         self.steps = 0
         self._open: dict[Place, Told] = {}
         self._attempts: dict[tuple[str, int], LiveAttempt] = {}
-        self._taken: set[int] = set()
+        self.taken: set[int] = set()
         tape = calls.later.tape
         self._later = [effect for lane in tape.lanes.values() for effect in lane.effects]
         self._later.sort(key=lambda effect: effect.begin.pos)
@@ -129,16 +130,16 @@ class Branch:
         return (
             effect
             for effect in self._later
-            if effect.begin.what == kind and effect.begin.name == name and effect.begin.pos not in self._taken
+            if effect.begin.what == kind and effect.begin.name == name and effect.begin.pos not in self.taken
         )
 
     def has(self, key: bytes) -> bool:
         """Whether the record has such a call that was not used, be it one that was never answered."""
-        return any(effect.begin.key == key and effect.begin.pos not in self._taken for effect in self._later)
+        return any(effect.begin.key == key and effect.begin.pos not in self.taken for effect in self._later)
 
     def take(self, effect: Taped) -> None:
         """It has answered a call."""
-        self._taken.add(effect.begin.pos)
+        self.taken.add(effect.begin.pos)
 
     def begin(self, actor: Actor, ask: Ask, asked: Asked, how: str) -> int:
         """A call is asked for. Returns its provisional position."""

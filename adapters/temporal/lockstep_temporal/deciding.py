@@ -71,7 +71,9 @@ class Decider:
             self._begin(actor, ask, asked, "served")
             effect = self.past.effect(cancelled.begin.pos)
             before = self.past.answer(effect) if effect is not None else None
-            return Given(never=True) if before is None else msgspec.structs.replace(before, never=True)
+            if before is None:
+                return Given(never=True, signals=self.past.signals(effect) if effect is not None else ())
+            return msgspec.structs.replace(before, never=True)
         if not isinstance(verdict, Live):
             self._begin(actor, ask, asked, "")
             self.calls.refuse(_Kind(asked.kind), verdict, asked.name, asked.request)
@@ -151,7 +153,7 @@ class Decider:
             result = self.converter.result(actor.world, ask, piece, before.result if before else None, error)
             run_id = (before.run_id if before else "") or self.branch.run_id(actor, ask)
             after, started = (before.after, before.started) if before else (0, 0)
-            return Given(result, after, run_id, started)
+            return Given(result, after, run_id, started, signals=before.signals if before else ())
         assert verdict.effect is not None
         self.branch.take(verdict.effect)
         effect = self.past.effect(verdict.effect.begin.pos)

@@ -51,7 +51,7 @@ class Going:
         self.prepared = prepared
         self.watch = watch
         self.journal = journal
-        self.past = Past(session.recorded, session.walk)
+        self.past = Past(session.recorded, session.walk, session.at, session.edits.own)
         plan = msgspec.structs.replace(session.plan(journal.branch), branch=journal.branch)
         self.calls = Forking(
             journal, session.recorded.record, plan, session.store.path, since=0, deadline=session.options.deadline
@@ -245,6 +245,11 @@ class Going:
     def _over(self, ended: Ended | None) -> None:
         for note in self.stage.notes:
             self.calls.note("beyond this fork", note)
+        if self.past.unsure - self.branch.taken:
+            self.calls.note(
+                "streams", "several activities were in flight when something was published: it comes as recorded, also"
+                " where the one that published it runs for real",
+            )  # fmt: skip
         if ended is not None:
             self.ended = "complete" if self.session.error is None else "failed"
             return

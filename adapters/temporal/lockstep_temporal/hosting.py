@@ -49,7 +49,8 @@ from lockstep_temporal.world import World
 
 _BEATS = timedelta(milliseconds=100)  # how late activities may hear that they are cancelled
 NAMESPACE = "default"  # that every development server has
-_IDENTITY = "lockstep"
+_IDENTITY = "lockstep"  # of activities' client too
+_OUTSIDE = "lockstep-outside"  # of what was recorded, and is sent again
 _QUIET = 0.3  # seconds without news after which a workflow that waits for nothing of the server's has come to a stop
 _PATIENCE = 5.0  # seconds for which activities may still tidy up
 _THREADS = 64
@@ -291,7 +292,7 @@ class Hosted:
         kind = job.WhichOneof("variant") or ""
         if kind in ("update_random_seed", "notify_has_patch", "query_workflow"):
             return ()
-        if kind == "signal_workflow" and job.signal_workflow.identity == _IDENTITY:
+        if kind == "signal_workflow" and job.signal_workflow.identity == _OUTSIDE:
             return (self._seen("signal_workflow"),)
         if kind == "cancel_workflow" and self._sent and self._sent[0].HasField("cancel_workflow"):
             return (self._seen(kind),)
@@ -444,7 +445,7 @@ class Hosted:
         target = common.WorkflowExecution(workflow_id=self._prefix + self.main.id)
         if job.HasField("signal_workflow"):
             signal = SignalWorkflowExecutionRequest(
-                namespace=NAMESPACE, workflow_execution=target, identity=_IDENTITY, request_id=uuid.uuid4().hex
+                namespace=NAMESPACE, workflow_execution=target, identity=_OUTSIDE, request_id=uuid.uuid4().hex
             )
             signal.signal_name = job.signal_workflow.signal_name
             await self._service.signal_workflow_execution(signal)

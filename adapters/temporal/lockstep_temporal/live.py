@@ -6,7 +6,8 @@
         live.cancel(b"1")
 
 So types, interceptors, contexts, threads, cancellation and failures are what they are under a worker. What is missing
-is said where it is used: there is no client, and nobody outside can complete an activity.
+is said where it is used: the client signals workflows of the fork and does nothing else, and nobody outside can
+complete an activity.
 """
 
 from __future__ import annotations
@@ -20,31 +21,32 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import msgspec
 from temporalio.bridge.proto import ActivityHeartbeat, ActivityTaskCompletion
 from temporalio.bridge.proto.activity_result import ActivityExecutionResult
 from temporalio.bridge.proto.activity_task import ActivityCancelReason, ActivityTask, Start
 from temporalio.common import MetricMeter
-from temporalio.exceptions import ApplicationError
 from temporalio.worker import Interceptor
 
 from lockstep.errors import Code, TargetError
+from lockstep_temporal.client import Sent, offline
 from lockstep_temporal.prepared import unfit
 
 _MOST = 64  # threads of plain functions at once
-NO_CLIENT = "LockstepNoClient"  # the type of what `NoClient` raises
 _LOGGER = logging.getLogger("temporalio.activity")
 _PATIENCE = 5.0  # seconds for which activities that were cancelled may still tidy up
 
 
 class Came(msgspec.Struct, frozen=True):
-    """News of an activity. `result`: of its end; None: it has beaten, with these `details` (payloads)."""
+    """News of an activity. `result`: of its end; `sent`: a signal that it sends, and waits for that it is taken;
+    without either, it has beaten, with these `details` (payloads)."""
 
     token: bytes
     result: ActivityExecutionResult | None = None
     details: tuple[Any, ...] = ()
+    sent: Sent | None = None
 
 
 class _Unasked(logging.Filter):
@@ -110,7 +112,7 @@ class Live:
             return None
         if isinstance(found, BaseException):
             raise found
-        if found.token not in self._running:
+        if found.sent is None and found.token not in self._running:
             return self.wait(0)
         if found.result is not None:
             self._running.discard(found.token)
@@ -188,6 +190,10 @@ class Live:
     async def complete_activity_task(self, completion: ActivityTaskCompletion) -> None:
         self._came.put(Came(completion.task_token, completion.result))
 
+    def signal(self, sent: Sent) -> None:
+        """An activity signals a workflow."""
+        self._came.put(Came(b"", sent=sent))
+
     def record_activity_heartbeat(self, beat: ActivityHeartbeat) -> None:
         self._came.put(Came(beat.task_token, None, tuple(beat.details)))
 
@@ -196,7 +202,7 @@ def activities_of(prepared: Any) -> tuple[list[Callable[..., Any]], list[Any]]:
     """The activities and the interceptors of a setup, with what its plugins bring."""
     setup = prepared.setup
     config: dict[str, Any] = {
-        "client": NoClient("default"),
+        "client": offline(prepared.data_converter, "default", _unheard),
         "activities": list(setup.activities),
         "workflows": list(setup.workflows),
         "interceptors": list(setup.interceptors),
@@ -217,29 +223,14 @@ def activities_of(prepared: Any) -> tuple[list[Callable[..., Any]], list[Any]]:
     return list(config.get("activities") or ()), interceptors
 
 
+def _unheard(sent: Sent) -> None:
+    """Of the client that plugins see, which no activity has."""
+    sent.refuse(over=False)
+
+
 def _is_ours(given: Any) -> bool:
     """Whether it would record the fork's activities, in the place of those that were recorded: a fork does itself."""
     return type(given).__module__.partition(".")[0] == "lockstep_temporal"
-
-
-class NoClient:
-    """In the place of the client that an activity may ask for."""
-
-    def __init__(self, namespace: str) -> None:
-        self.namespace = namespace
-
-    def config(self, **_: Any) -> dict[str, Any]:
-        return {"plugins": [], "interceptors": []}
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise ApplicationError(
-            f"activity.client().{name}: a fork has no server, so its activities have no client. Give the activity an"
-            " answer with --set, or fork with --server local",
-            type=NO_CLIENT,
-            non_retryable=True,
-        )
 
 
 def _name(activity: Callable[..., Any]) -> str | None:
@@ -267,7 +258,7 @@ def _worker(
         "data_converter": replace(converter, payload_codec=None),
         "interceptors": interceptors,
         "metric_meter": MetricMeter.noop,
-        "client": NoClient(namespace),
+        "client": offline(converter, namespace, bridge.signal),
         "encode_headers": False,
     }
     parameters = inspect.signature(_ActivityWorker.__init__).parameters

@@ -11,13 +11,15 @@ Steps are read when they are asked for: a fork mostly needs few of those past it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cached_property
 from typing import Any
 
+from msgspec.structs import replace
+
 from lockstep.log.model import Value
-from lockstep_temporal import commands
-from lockstep_temporal.actors import Given, Inbound
+from lockstep_temporal import commands, streaming
+from lockstep_temporal.actors import Given, Inbound, Signalled
 from lockstep_temporal.commands import Command
 from lockstep_temporal.imported import Against
 from lockstep_temporal.recorded import ExecutionTurn, Recorded, RecordedEffect, Task
@@ -33,14 +35,21 @@ _JOBS = {
 _INBOUND = {"signal_workflow": commands.SIGNAL, "do_update": commands.UPDATE, "cancel_workflow": commands.CANCEL}
 
 type Walk = Callable[[ExecutionTurn], Against]
+type Came = tuple[RecordedEffect, Inbound]
 
 
 class Past:
-    """`walk`: takes an execution that was imported from a history through today's code."""
+    """`walk`: takes an execution that was imported from a history through today's code. `since`: the position of the
+    cut; `own`: of what came from outside, the positions of what is edited. `unsure`: activities, by their positions, of
+    which it is not known whether they streamed what came."""
 
-    def __init__(self, recorded: Recorded, walk: Walk) -> None:
+    def __init__(self, recorded: Recorded, walk: Walk, since: int = 0, own: Container[int] = ()) -> None:
         self.recorded = recorded
+        self.unsure: set[int] = set()
         self._walk = walk
+        self._since = since
+        self._own = own
+        self._streamed: dict[int, dict[int, list[Came]]] = {}
         self._tasks: dict[int, list[Task]] = {}
         self._walked: dict[int, Against] = {}
 
@@ -78,6 +87,23 @@ class Past:
 
     def answer(self, effect: RecordedEffect) -> Given | None:
         """How it was answered; None where it was not. Of a timer, when it fired."""
+        given = self._answer(effect)
+        return None if given is None else replace(given, signals=self.signals(effect))
+
+    def signals(self, effect: RecordedEffect) -> tuple[Signalled, ...]:
+        """What an activity has streamed into the workflow after the cut."""
+        if commands.FAMILY.get(effect.kind, commands.ACTIVITY) != commands.ACTIVITY:
+            return ()
+        sent = self._streams(self.turn_of(max(effect.asked, 0))).get(effect.begin.pos)
+        if not sent:
+            return ()
+        asked = self._asked(effect, commands.ACTIVITY)
+        return tuple(
+            Signalled(inbound.at - (inbound.at if asked is None else asked), inbound.rank, inbound.jobs[0])
+            for _, inbound in sent
+        )
+
+    def _answer(self, effect: RecordedEffect) -> Given | None:
         family = commands.FAMILY.get(effect.kind, commands.ACTIVITY)
         if effect.answered < 0 or effect.answered >= len(self.recorded.steps):
             return self._unanswered(effect) if family == commands.CHILD else None
@@ -164,24 +190,70 @@ class Past:
                 return str(job.resolve_child_workflow_execution_start.succeeded.run_id), at
         return "", 0
 
-    def inbound(self, turn: ExecutionTurn, after: int) -> list[tuple[RecordedEffect, Inbound]]:
+    def inbound(self, turn: ExecutionTurn, after: int) -> list[Came]:
         """What came from outside in an execution and ended after a position of the log, each by itself: signals,
-        updates that were not rejected, requests to cancel."""
-        found: list[tuple[RecordedEffect, Inbound]] = []
+        updates that were not rejected, requests to cancel. Not what activities have streamed: see `signals`."""
+        streamed = {effect.begin.pos for sent in self._streams(turn).values() for effect, _ in sent}
+        return [
+            (effect, inbound)
+            for effect, inbound in self._came(turn)
+            if effect.end is not None and effect.end.pos > after and effect.begin.pos not in streamed
+        ]
+
+    def _came(self, turn: ExecutionTurn) -> list[Came]:
+        found: list[Came] = []
         came = [each for each in self.recorded.effects if each.inbound and each.answered in turn.steps]
         for step in sorted({each.answered for each in came}):
             here = [each for each in came if each.answered == step]
-            jobs = [(activation, job) for activation, _ in self.tasks(step) for job in activation.jobs]
-            alone = all(job.WhichOneof("variant") in _INBOUND for _, job in jobs)
+            jobs = [
+                (activation, job, rank)
+                for activation, _ in self.tasks(step)
+                for rank, job in enumerate(activation.jobs)
+            ]
+            alone = all(job.WhichOneof("variant") in _INBOUND for _, job, _ in jobs)
             for effect in here:
                 place = next((each for each in jobs if _INBOUND.get(each[1].WhichOneof("variant") or "") == effect.kind
                               and _named(each[1]) in ("", effect.name)), None)  # fmt: skip
                 if place is None:
                     continue
                 jobs.remove(place)
-                if effect.end is not None and effect.end.pos > after:
-                    at = place[0].timestamp.ToNanoseconds()
-                    found.append((effect, Inbound(step - turn.first, at, alone, (place[1],))))
+                at = place[0].timestamp.ToNanoseconds()
+                found.append((effect, Inbound(step - turn.first, at, alone, (place[1],), place[2])))
+        return found
+
+    def _streams(self, turn: ExecutionTurn) -> dict[int, list[Came]]:
+        """By position of an activity: what it has streamed after the cut."""
+        found = self._streamed.get(turn.number)
+        if found is None:
+            found = self._streamed[turn.number] = self._sorted(turn) if self._has_stream(turn) else {}
+        return found
+
+    def _has_stream(self, turn: ExecutionTurn) -> bool:
+        return any(each.name == streaming.PUBLISH and each.answered in turn.steps for each in self.recorded.effects)
+
+    def _sorted(self, turn: ExecutionTurn) -> dict[int, list[Came]]:
+        sent: dict[str, list[Came]] = {}
+        for effect, inbound in self._came(turn):
+            if id := streaming.publisher(inbound.jobs[0]):
+                sent.setdefault(id, []).append((effect, inbound))
+        activities = [
+            each
+            for each in self.recorded.effects
+            if not each.inbound
+            and commands.FAMILY.get(each.kind, commands.ACTIVITY) == commands.ACTIVITY
+            and each.asked in turn.steps
+        ]
+        steps = {id: (came[0][0].answered, came[-1][0].answered) for id, came in sent.items()}
+        found: dict[int, list[Came]] = {}
+        for id, fit in streaming.owners(steps, activities).items():
+            later = [
+                each for each in sent[id] if each[0].begin.pos > self._since and each[0].begin.pos not in self._own
+            ]
+            asked = [each for each in fit if each.end is None or each.end.pos > self._since]
+            if len(fit) == len(asked) == 1:
+                found.setdefault(fit[0].begin.pos, []).extend(later)
+            elif later and asked:
+                self.unsure.update(each.begin.pos for each in asked)
         return found
 
 

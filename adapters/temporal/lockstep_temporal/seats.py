@@ -38,8 +38,8 @@ _PASSED = ("cancel_timer", "set_patch_marker")  # as they are
 
 
 class _Standing(msgspec.Struct, frozen=True):
-    """What a timer of ours stands for: a job for the code that answers `key`, or a command for the server. `at`: when
-    it is due, by the code's clock."""
+    """What a timer of ours stands for: a job for the code that answers `key`, a signal of an activity's without one, or
+    a command for the server. `at`: when it is due, by the code's clock."""
 
     at: int
     key: Key | None
@@ -126,7 +126,7 @@ class Seat:
         return [
             each.what
             for each in now
-            if isinstance(each.what, WorkflowActivationJob) and each.key is not None and waits(each.key)
+            if isinstance(each.what, WorkflowActivationJob) and (each.key is None or waits(each.key))
         ]
 
     @property
@@ -184,6 +184,8 @@ class Seat:
             job.resolve_child_workflow_execution_start.seq = ask.seq
             job.resolve_child_workflow_execution_start.succeeded.run_id = given.run_id
             self.later(ask.at + given.started - world.now, ask.key, job)
+        for each in given.signals:
+            self.later(ask.at + each.after - world.now, None, each.job)
         if given.never:
             self.never[ask.key] = given
         elif ask.is_local:

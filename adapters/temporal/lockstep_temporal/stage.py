@@ -29,6 +29,7 @@ from lockstep_temporal.chains import (
     sent_by,
     target_of,
 )
+from lockstep_temporal.client import Sent
 from lockstep_temporal.driver import Drive, closed
 from lockstep_temporal.live import Live
 from lockstep_temporal.prepared import Prepared
@@ -60,6 +61,9 @@ class Stage:
         self.notes: list[str] = []
         self.waiting: tuple[Ask, ...] | None = None
         self._inbound = [list(each) for each in inbound]
+        self._recorded = {job.signal_workflow.signal_name for each in inbound for one in each for job in one.jobs} - {
+            ""
+        }
         self._ended: dict[str, Ended] = {}  # by workflow id
         self._later: list[tuple[int, Callable[[], None]]] = []  # runs that are to begin
         self._never: dict[tuple[str, str, int], tuple[Actor, Ask, Given]] = {}
@@ -180,7 +184,10 @@ class Stage:
         until = self.now + passed
         self._advance(until if due is None or came is not None or until < due else due)
         while came is not None:
-            self.activities.came(came, self.now)
+            if came.sent is not None:
+                self._signalled(came.sent)
+            else:
+                self.activities.came(came, self.now)
             came = self.live.wait(0)
 
     def _advance(self, now: int) -> None:
@@ -220,6 +227,8 @@ class Stage:
         if given.cause:
             actor.world.start(ask.seq, max(ask.at + given.after, self.now), cause=given.cause)
             return
+        for each in given.signals:
+            actor.world.deliver(each.job, max(ask.at + each.after, self.now), each.rank)
         if ask.sort == "child" and given.run_id:
             actor.world.start(ask.seq, ask.at + given.started, given.run_id)
         if given.never:
@@ -295,6 +304,19 @@ class Stage:
             return
         target.world.deliver(sent_by(ask.command, actor.world.run_id), self.now)
         actor.world.settle(ask.key, self.now, None)
+
+    def _signalled(self, sent: Sent) -> None:
+        """An activity signals a workflow."""
+        target = next((other for other in self.actors if other.id == sent.target), None)
+        if target is None:
+            sent.refuse(over=sent.target in self._ended)
+            return
+        job = sent.take()
+        target.world.deliver(job, self.now)
+        name = job.signal_workflow.signal_name
+        if target is self.main and name in self._recorded:
+            told = f"activity {sent.activity} sends signal {name} for real, and what came by that name comes too"
+            self.notes += [told] if told not in self.notes else []
 
     # How executions end.
 
@@ -392,7 +414,7 @@ class Stage:
         at = max(self.now, inbound.at)
         self.now = at = max(self.now, at if due is None else min(at, due))
         for job in inbound.jobs:
-            actor.world.deliver(job, at)
+            actor.world.deliver(job, at, inbound.rank)
 
     def _of(self, actor: Actor) -> list[Inbound]:
         if actor is not self.main or actor.world.ended is not None or actor.turn >= len(self._inbound):

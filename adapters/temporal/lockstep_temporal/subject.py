@@ -13,16 +13,21 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import lockstep
 from lockstep.conformance import outside
 from lockstep.conformance.scenario import Tool
 from lockstep.conformance.subject import Done, Found, Mode, Work
-from lockstep.log.address import quote
+from lockstep.debugger import newest
+from lockstep.log.address import MAIN, quote
 from lockstep.log.model import Value
+from lockstep.log.store import open_store
+from lockstep_temporal import subject_code
 
 _MOST = 8  # activities at once
+_SOON = timedelta(milliseconds=10)
 _numbers = itertools.count(1)
 
 
@@ -33,9 +38,7 @@ class Temporal:
         Mode("sync activities", False), Mode("async activities", True), Mode("local activities", True),
         Mode("unsandboxed", True),
     )  # fmt: skip
-    unsupported: Mapping[str, str] = {
-        "streams": "an activity's answer reaches its workflow as a whole, whatever it is streamed from",
-    }
+    unsupported: Mapping[str, str] = {}
     hooks: tuple[str, ...] = (
         "lockstep_temporal.execution:Execution._take",
         "lockstep_temporal.recording:Recorder.task",
@@ -59,12 +62,13 @@ class Temporal:
         name = _unused(work)
         with _told_faults() as faults:
             done = asyncio.run(_talk(work, name, [LockstepPlugin(work.store)]))
-        return replace(done, run=f"temporal/{quote(name)}", faults=tuple(faults))
+        return replace(done, run=_newest(work, f"temporal/{quote(name)}"), faults=tuple(faults))
 
     def replay(self, work: Work, run: str) -> Done:
+        subject_code.heard.clear()
         replay = lockstep.replay(run, target(work), store=work.store)
         return Done(
-            outputs=_words(replay.result, replay.error), error=_told(replay.error), run=run,
+            outputs=_words(replay.result, replay.error), error=_told(replay.error), pieces=_heard(), run=run,
             identical=replay.identical, cut=replay.report.cut, difference=replay.report.difference,
         )  # fmt: skip
 
@@ -98,7 +102,6 @@ def _worker(work: Work) -> dict[str, Any]:
     from temporalio.worker import UnsandboxedWorkflowRunner
     from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-    from lockstep_temporal import subject_code
     from lockstep_temporal.subject_workflow import Agent
 
     subject_code.change(subject_code.Code(work.scenario, local=work.mode.name == "local activities"))
@@ -114,6 +117,7 @@ def _model(work: Work) -> Any:
     """The activity that asks the model. Its clients try nothing again: Temporal does."""
     from openai import APIStatusError, AsyncOpenAI, OpenAI
     from temporalio import activity
+    from temporalio.contrib.workflow_streams import WorkflowStreamClient
     from temporalio.exceptions import ApplicationError
 
     options: Any = {"base_url": f"{work.url}/v1", "api_key": work.scenario.key, "max_retries": 0}
@@ -138,13 +142,40 @@ def _model(work: Work) -> Any:
         except APIStatusError as error:
             raise refused(error) from error
 
-    made = activity.defn(name="ask_model")(aask_model if work.mode.asynchronous else ask_model)
+    async def stream_model(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        """Publishes what the model says as it comes."""
+        published = WorkflowStreamClient.from_within_activity(batch_interval=_SOON)
+        heard = published.topic("said", type=str)
+        pieces: list[Any] = []
+        try:
+            async with published, AsyncOpenAI(**options) as client:
+                async for chunk in await client.chat.completions.create(**request, messages=messages, stream=True):
+                    pieces.append(chunk)
+                    if chunk.choices and chunk.choices[0].delta.content:
+                        heard.publish(chunk.choices[0].delta.content)
+        except APIStatusError as error:
+            raise refused(error) from error
+        return _joined(pieces)
+
+    ask = aask_model if work.mode.asynchronous else ask_model
+    # Only coroutines are given a client by the SDK, to publish with.
+    made = activity.defn(name="ask_model")(stream_model if work.scenario.streams else ask)
     return lockstep.mark(made, effect="inference")
 
 
 def _message(completion: Any) -> dict[str, Any]:
     said: dict[str, Any] = completion.choices[0].message.model_dump(exclude_none=True, mode="json")
     return {"content": "", **said}
+
+
+def _joined(chunks: list[Any]) -> dict[str, Any]:
+    """The message that a stream was of."""
+    from openai.lib.streaming.chat import ChatCompletionStreamState
+
+    state = ChatCompletionStreamState()
+    for chunk in chunks:
+        state.handle_chunk(chunk)
+    return _message(state.get_final_completion())
 
 
 def _schema(tool: Tool) -> dict[str, Any]:
@@ -207,17 +238,39 @@ async def _talk(work: Work, name: str, plugins: list[Any]) -> Done:
     client = await Client.connect(await subject_server.address(), plugins=plugins)
     with _quiet(), ThreadPoolExecutor(_MOST) as executor:
         async with Worker(client, task_queue=name, activity_executor=executor, **_worker(work)):
+            agent = await client.start_workflow(
+                "agent", args=[[*work.scenario.prompts], [], []], id=name, task_queue=name, result_type=list[str]
+            )
+            pieces = await _subscribed(client, name) if work.scenario.streams else ()
             try:
-                words = await client.execute_workflow(
-                    "agent", args=[[*work.scenario.prompts], [], []], id=name, task_queue=name, result_type=list[str]
-                )
+                words = await agent.result()
             except WorkflowFailureError as error:
-                return Done(error=_told(error))
-    return Done(outputs=tuple(words))
+                return Done(error=_told(error), pieces=pieces)
+    return Done(outputs=tuple(words), pieces=pieces)
+
+
+async def _subscribed(client: Any, name: str) -> tuple[str, ...]:
+    """What a workflow's stream brings who subscribes to it, until there is no more."""
+    from temporalio.contrib.workflow_streams import WorkflowStreamClient
+
+    stream = WorkflowStreamClient.create(client, name)
+    return tuple([item.data async for item in stream.topic("said", type=str).subscribe(poll_cooldown=_SOON)])
+
+
+def _heard() -> tuple[str, ...]:
+    """What the workflow that was replayed has in its stream: there is nobody who subscribes."""
+    return tuple(subject_code.heard)
 
 
 def _words(result: Any, error: BaseException | None) -> tuple[str, ...]:
     return tuple(result) if error is None and result is not None else ()
+
+
+def _newest(work: Work, run: str) -> str:
+    """The branch that a workflow went on in, where the server did not take a task of it."""
+    with open_store(work.store) as store:
+        branch = newest.branch(store.run(run)) if store.has_run(run) else ""
+    return f"{run}@{branch}" if branch not in ("", MAIN) else run
 
 
 def _told(error: BaseException | None) -> str:

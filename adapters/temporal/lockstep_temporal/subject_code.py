@@ -1,4 +1,4 @@
-"""What the conformance tests' agent is made of at the moment: the scenario, and how it is run.
+"""What the conformance tests' agent is made of at the moment: the scenario, and how it is run. And what it has heard.
 
 The workflow reads it as its own code, not as an input: an agent with another prompt is changed code. That is why the
 sandbox passes this module through.
@@ -19,6 +19,7 @@ class Code(msgspec.Struct, frozen=True):
 
 
 _now = Code(Scenario("", ()))
+heard: list[str] = []  # the pieces in the stream of the workflow that ran last, as it has them itself
 
 
 def now() -> Code:

@@ -19,7 +19,8 @@ from temporalio.bridge.proto.activity_task import Start
 
 from lockstep_temporal import failures, retries
 from lockstep_temporal.asks import Ask, completed
-from lockstep_temporal.live import NO_CLIENT, Came, Live
+from lockstep_temporal.client import NO_CLIENT
+from lockstep_temporal.live import Came, Live
 from lockstep_temporal.retries import Again, Policy
 from lockstep_temporal.world import World
 

@@ -192,9 +192,9 @@ class World:
             told.succeeded.run_id = run_id
         self._happen(at, None, job, 1)
 
-    def deliver(self, job: WorkflowActivationJob, at: int) -> None:
-        """A signal, an update, or a request to cancel comes from outside."""
-        self._happen(at, None, job, 0 if job.HasField("do_update") else 1)
+    def deliver(self, job: WorkflowActivationJob, at: int, rank: int = LAST) -> None:
+        """A signal, an update, or a request to cancel comes from outside. `rank`: as in `settle`."""
+        self._happen(at, None, job, 0 if job.HasField("do_update") else 1, rank)
 
     def unheard(self, events: int) -> None:
         """So many events come into the history that the workflow is told nothing of."""
@@ -234,7 +234,9 @@ class World:
         if not told:
             return None
         self.now = max(self.now, now)
-        self._length += sum(each.events for each in told)
+        for each in told:
+            self._length += each.events
+            _placed(each.job, self._length)
         self._told_of(told)
         first = [each.job for each in told if each.job.WhichOneof("variant") in _INBOUND]
         rest = [each.job for each in told if each.job.WhichOneof("variant") not in _INBOUND]
@@ -476,6 +478,13 @@ def _initializing(first: WorkflowActivation) -> InitializeWorkflow:
     if found is None:
         raise ValueError("the first activation of an execution initializes it")
     return found
+
+
+def _placed(job: WorkflowActivationJob, event: int) -> None:
+    """A signal says which event it was, where the SDK knows of that: it warns of one that does not."""
+    signal = job.signal_workflow
+    if job.HasField("signal_workflow") and "originating_event_id" in signal.DESCRIPTOR.fields_by_name:
+        signal.originating_event_id = signal.originating_event_id or event
 
 
 def _is_start(job: WorkflowActivationJob, seq: int) -> bool:
