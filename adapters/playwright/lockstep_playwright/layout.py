@@ -9,6 +9,8 @@ A run is one browser context, its only turn the time from the tap to the context
     read      a call of kind "browser" in `page_lane(n)/read`: what the agent looked at, and what it was told
     step      STEP what="action" ("input" of the first), lane of its page, name = `click "#buy"`, key = `step_key`;
               `step_record`
+    began     CAUSE what="action", name = the number of the action that begins here: answers that came later are not
+              handed out before
     picture   WRITES what="attachment", name "aria" or "screenshot", of the step
 
 A step of a page closes over its calls, one in lane `main` over all that is left.
@@ -25,6 +27,8 @@ from lockstep.log.model import Value
 
 LANE = "main"  # of the context, and of actions that are no page's
 READ = "read"  # what follows the lane of a page, of what is only looked at
+BEGAN = "action"  # `what` of the CAUSE event where an action begins; name: its number
+FAULTS = "faults"  # of one that tells what could not be recorded
 
 CONTEXT = "context"  # the name of the turn
 INPUT, ACTION = "input", "action"  # `what` of steps
@@ -89,21 +93,27 @@ def read_lane(lane: str) -> str:
     return f"{lane}/{READ}"
 
 
+def action_lane(page: int) -> str:
+    """The lane of an action, by the number of its page, 0 for the context's own."""
+    return page_lane(page) if page else LANE
+
+
 # Steps.
 
 
 def step_record(
-    api: str, arguments: Value, *, result: Value = None, error: Value = None, source: str = "",
-    url: tuple[str, str] = ("", ""), dom: tuple[str, str] = ("", ""), storage: tuple[str, str] = ("", ""),
-    began: int = 0, seconds: float = 0.0,
+    api: str, arguments: Value, *, number: int, result: Value = None, error: Value = None, source: str = "",
+    frame: str = "", url: tuple[str, str] = ("", ""), dom: tuple[str, str] = ("", ""),
+    storage: tuple[str, str] = ("", ""), settled: bool = True, beside: int = 0, seconds: float = 0.0,
 ) -> dict[str, Value]:  # fmt: skip
     """The body of an action's STEP.
 
     api      what was called, as "Page.click"; `arguments` by name, with what was typed into secret fields redacted
+    number   of the action in its run, from 1: its beginning is a CAUSE event of that name
     result   what it returned, `error` what it raised: {"name", "message"}; None where it did not
-    source   "file:line in function" of the user's code
+    source   "file:line in function" of the user's code; `frame`: where on the page, "" for the main frame
     url, dom, storage   before and after: addresses, and digests in hex ("" where there was none to take)
-    began    position of the last event that was stored when it began: answers that came later are not handed out before
+    settled  whether the document had been parsed by then; `beside`: how many other actions were on
     """
     action: dict[str, Value] = {"api": api, "arguments": arguments}
     if error is not None:
@@ -112,17 +122,29 @@ def step_record(
         action["result"] = result
     if source:
         action["source"] = source
+    if frame:
+        action["frame"] = frame
+    if beside:
+        action["beside"] = beside
     return {
-        CHANNELS: {}, WHOLE: True, "action": action, "url": [*url], "dom": [*dom], "storage": [*storage],
-        "began": began, "seconds": seconds,
+        CHANNELS: {}, WHOLE: True, "action": action, "number": number, "url": [*url], "dom": [*dom],
+        "storage": [*storage], "settled": settled, "seconds": seconds,
     }  # fmt: skip
 
 
-def step_key(api: str, arguments: Value, outcome: Value, dom: str, storage: str) -> bytes:
-    """The key of a step: what was done, what came of it, and what the page was then. Secrets in it are hidden."""
-    return canonical.digest([api, arguments, outcome, dom, storage])
+def record_key(record: Mapping[str, Any]) -> bytes:
+    """The key of a step, by its record with its secrets hidden: what was done, what came of it, and what the page was
+    then."""
+    action = record["action"]
+    outcome = {name: action[name] for name in ("result", "error") if name in action}
+    return canonical.digest([action["api"], action["arguments"], outcome, record["dom"][1:], record["storage"][1:]])
 
 
 def input_record(browser: Mapping[str, Value]) -> dict[str, Value]:
     """The body of step 0: the context as it was made."""
     return {CHANNELS: {}, WHOLE: True, "browser": dict(browser)}
+
+
+def input_key(record: Mapping[str, Any]) -> bytes:
+    """The key of step 0: what was asked of the context."""
+    return canonical.digest(record["browser"].get("options"))
