@@ -1,0 +1,69 @@
+"""A connection to the browser of one context: what is asked there is held, and an answerer decides on it.
+
+    linked = await link(transport, context, answerer, prepare, fault)     # before the context's first page loads
+    …
+    await linked.close()
+
+A context of Playwright's does not say how the browser calls it. A cookie of a moment, of a site that cannot be, does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from lockstep_playwright.cdp.transport import Transport
+from lockstep_playwright.network.answerer import Answerer
+from lockstep_playwright.network.intercept import Intercept
+from lockstep_playwright.targets import Prepare, Targets
+
+type Fault = Callable[[str, BaseException], Any]
+
+_MARK = {"domain": "lockstep.invalid", "path": "/", "value": "1"}
+_numbers = itertools.count(1)
+
+
+class Linked:
+    """See above."""
+
+    def __init__(self, transport: Transport, targets: Targets, intercept: Intercept) -> None:
+        self.transport = transport
+        self.targets = targets
+        self.intercept = intercept
+
+    async def close(self) -> None:
+        """Lets go of what is held, and of the browser."""
+        if not self.transport.closed:
+            await self.intercept.stop()
+        await self.transport.close()
+
+
+async def link(
+    transport: Transport, context: str, answerer: Answerer, prepare: Prepare | None, fault: Fault
+) -> Linked:  # fmt: skip
+    """Holds all requests of a browser context, from now on. Raises CdpError."""
+    targets = Targets(transport, context=context, prepare=prepare, fault=fault)
+    intercept = Intercept(transport, targets, answerer, fault)
+    await intercept.start()
+    await targets.start()
+    return Linked(transport, targets, intercept)
+
+
+def mark() -> dict[str, str]:
+    """A cookie by which a context is found."""
+    return {**_MARK, "name": f"lockstep-{next(_numbers)}"}
+
+
+async def marked(transport: Transport, mark: dict[str, str]) -> str:
+    """The browser's name of the context that has this cookie, which is taken away; "" of one that has none, as the
+    browser's own has in some versions. Raises CdpError."""
+    told = await transport.send("Target.getBrowserContexts")
+    own = str(told.get("defaultBrowserContextId") or "")
+    for name in ("", *told["browserContextIds"]):
+        of = {"browserContextId": name} if name else {}
+        found = await transport.send("Storage.getCookies", of)
+        if any(each["name"] == mark["name"] and each["domain"] == mark["domain"] for each in found["cookies"]):
+            await transport.send("Storage.setCookies", {**of, "cookies": [{**mark, "expires": 1}]})
+            return name or own
+    return ""
