@@ -78,9 +78,38 @@ def native(meta: Value) -> Mapping[str, Any]:
     return {}
 
 
-def turn_request(browser: Mapping[str, Value], pages: int) -> dict[str, Value]:
-    """What a turn is begun with. `pages`: those that were open when the tap came, of which nothing earlier is known."""
-    return {"options": browser.get("options"), "pages": pages}
+def turn_request(options: Value, state: Any, pages: int, api: str) -> dict[str, Value]:
+    """What a turn is begun with.
+
+    options  of the context, with their secrets, which the journal hides
+    state    its storage state: cookies and storages that it had already
+    pages    how many were open when the tap came, of which nothing earlier is known
+    api      "sync" or "async"
+    """
+    cookies = [_cookie_line(each) for each in state.get("cookies") or ()]
+    told: dict[str, Value] = {"cookies": cookies, "origins": state.get("origins") or []}
+    return {"options": options, "state": told, "pages": pages, "api": api}
+
+
+def storage_state(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The storage state in what a turn was begun with, as Playwright has it."""
+    told = request.get("state") or {}
+    cookies = [_cookie(each) for each in told.get("cookies") or ()]
+    return {"cookies": cookies, "origins": list(told.get("origins") or ())}
+
+
+# A cookie's value is hidden as in a header: whatever it is called.
+_LINE = "set-cookie"
+
+
+def _cookie_line(cookie: Mapping[str, Any]) -> dict[str, Value]:
+    rest = {name: value for name, value in cookie.items() if name not in ("name", "value")}
+    return {_LINE: f"{cookie['name']}={cookie['value']}", **rest}
+
+
+def _cookie(told: Mapping[str, Any]) -> dict[str, Any]:
+    name, _, value = str(told[_LINE]).partition("=")
+    return {"name": name, "value": value, **{key: each for key, each in told.items() if key != _LINE}}
 
 
 def page_lane(number: int) -> str:

@@ -85,9 +85,7 @@ class Recorder:
     def began(self, action: Action) -> None:
         """Where an action begins."""
         journal, lane = self.journal, layout.action_lane(action.page)
-        journal.emit(
-            Kind.CAUSE, lane, journal.position(), layout.BEGAN, str(action.number), body={"name": action.name}
-        )
+        journal.emit(Kind.CAUSE, lane, journal.position(), layout.BEGAN, str(action.number), body={"name": action.name})
 
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""

@@ -1,0 +1,132 @@
+"""What is recorded of a browser's run, for all who replay, fork and show it.
+
+    recorded = Recorded(store.run("playwright/checkout"))
+    recorded.actions[3].name, .api, .arguments, .dom
+    recorded.began                      # positions at which actions began
+    recorded.asked(secrets)             # the context that its replay gets: {"options", "state", …}
+
+Reads the heads of a branch's events once, and bodies when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from lockstep.errors import Code, TargetError
+from lockstep.log.address import called
+from lockstep.log.model import Event, Kind, Value
+from lockstep.log.store import RunReader
+from lockstep.session.native.record import Record, RecordedTurn
+from lockstep_playwright import layout
+
+
+class RecordedAction(msgspec.Struct, frozen=True):
+    """One action.
+
+    step    its number in the run; `pos` and `seq` of its STEP event
+    lane    of its page, "main" of the context's own
+    record  its body, as it is stored: with its secrets hidden
+    began   position at which it began
+    """
+
+    step: int
+    pos: int
+    seq: int
+    lane: str
+    name: str
+    key: bytes
+    record: Mapping[str, Any]
+    began: int
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """What was called with what, and what came of it."""
+        found = self.record.get("action")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def number(self) -> int:
+        """In the order in which actions began, reads among them."""
+        found = self.record.get("number")
+        return found if isinstance(found, int) else 0
+
+    def after(self, what: str) -> str:
+        """Address or digest behind it: of "url", "dom" or "storage"."""
+        pair = self.record.get(what)
+        return str(pair[1]) if isinstance(pair, list) and len(pair) == 2 else ""
+
+    @property
+    def settled(self) -> bool:
+        return self.record.get("settled") is not False
+
+
+class Recorded:
+    """One branch of a browser's run."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self.reader = reader
+        self.record = Record(reader)
+        self.meta: Mapping[str, Any] = reader.meta if isinstance(reader.meta, Mapping) else {}
+        self.address = called(reader.info.name, reader.branch)
+
+    @property
+    def turn(self) -> RecordedTurn:
+        """The only turn; of a branch, the part of it that its parent has made counts too. Raises TargetError LS402 where
+        the run was cut off before it began."""
+        turns = self.record.turns
+        if not turns:
+            raise TargetError(Code.BAD_TARGET, f"{self.address} was cut off before its context was there")
+        return turns[0]
+
+    @property
+    def end(self) -> tuple[int, Event] | None:
+        """The END event of its turn, with its number; None where it was cut off."""
+        turn = self.record.turns[-1] if self.record.turns else None
+        return None if turn is None or turn.end is None else (turn.end_seq, turn.end)
+
+    @cached_property
+    def actions(self) -> tuple[RecordedAction, ...]:
+        """In the order in which they ended."""
+        began = {event.name: event.pos for _, event in self.record.heads if _begins(event)}
+        found: list[RecordedAction] = []
+        for step, (seq, event) in enumerate(self.record.steps):
+            if event.what != layout.ACTION:
+                continue
+            body = self.record.body(seq)
+            record: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
+            pos = began.get(str(record.get("number")), event.pos)
+            found.append(RecordedAction(step, event.pos, seq, event.lane, event.name, event.key, record, pos))
+        return tuple(found)
+
+    @cached_property
+    def began(self) -> tuple[int, ...]:
+        """The positions at which actions began, of those that did not end too."""
+        return tuple(event.pos for _, event in self.record.heads if _begins(event))
+
+    @property
+    def browser(self) -> Mapping[str, Any]:
+        found = self.meta.get("browser")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def shim(self) -> Mapping[str, Any]:
+        found = self.meta.get("shim")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def own_socket(self) -> bool:
+        """Whether the browser was reached over a connection of ours."""
+        return self.meta.get("backend") == layout.OWN_SOCKET
+
+    def asked(self, reveal: Any) -> Mapping[str, Any]:
+        """What the turn was begun with, as `layout.turn_request` has it. `reveal`: gives secrets back."""
+        found: Value = reveal(self.record.request(self.turn))
+        return found if isinstance(found, Mapping) else {}
+
+
+def _begins(event: Event) -> bool:
+    return event.kind is Kind.CAUSE and event.what == layout.BEGAN
