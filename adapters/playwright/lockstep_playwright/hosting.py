@@ -10,14 +10,16 @@ session of Playwright's.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import msgspec
 
+from lockstep.errors import Code, TargetError
 from lockstep_playwright import browsers
 
 _TRIES = 3  # a port that was free may be taken by somebody else in between
@@ -56,19 +58,7 @@ def opened(wanted: Wanted) -> Iterator[Host]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium
-        if wanted.endpoint:
-            browser, endpoint = chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
-        else:
-            browser, endpoint = None, ""
-            for tries in range(_TRIES):
-                arguments, endpoint = _launched(wanted, chromium)
-                try:
-                    browser = chromium.launch(**arguments)
-                    break
-                except Exception:
-                    if tries + 1 == _TRIES or not endpoint or not _is_taken(endpoint):
-                        raise
+        browser, endpoint = _launch(wanted, playwright.chromium)
         try:
             context = browser.new_context(**wanted.options)
             try:
@@ -79,25 +69,26 @@ def opened(wanted: Wanted) -> Iterator[Host]:
             browser.close()
 
 
+def _launch(wanted: Wanted, chromium: Any) -> tuple[Any, str]:
+    if wanted.endpoint:
+        return chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
+    for _ in range(_TRIES):
+        arguments, endpoint = _launched(wanted, chromium)
+        try:
+            return chromium.launch(**arguments), endpoint
+        except Exception:
+            if not _is_taken(endpoint):
+                raise
+    raise _taken()
+
+
 @asynccontextmanager
 async def aopened(wanted: Wanted) -> AsyncIterator[Host]:
     """The same with the async API."""
     from playwright.async_api import async_playwright
 
     async with async_playwright() as playwright:
-        chromium = playwright.chromium
-        if wanted.endpoint:
-            browser, endpoint = await chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
-        else:
-            browser, endpoint = None, ""
-            for tries in range(_TRIES):
-                arguments, endpoint = _launched(wanted, chromium)
-                try:
-                    browser = await chromium.launch(**arguments)
-                    break
-                except Exception:
-                    if tries + 1 == _TRIES or not endpoint or not _is_taken(endpoint):
-                        raise
+        browser, endpoint = await _alaunch(wanted, playwright.chromium)
         try:
             context = await browser.new_context(**wanted.options)
             try:
@@ -106,6 +97,19 @@ async def aopened(wanted: Wanted) -> AsyncIterator[Host]:
                 await context.close()
         finally:
             await browser.close()
+
+
+async def _alaunch(wanted: Wanted, chromium: Any) -> tuple[Any, str]:
+    if wanted.endpoint:
+        return await chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
+    for _ in range(_TRIES):
+        arguments, endpoint = _launched(wanted, chromium)
+        try:
+            return await chromium.launch(**arguments), endpoint
+        except Exception:
+            if not _is_taken(endpoint):
+                raise
+    raise _taken()
 
 
 def _launched(wanted: Wanted, chromium: Any) -> tuple[dict[str, Any], str]:
@@ -127,17 +131,22 @@ def _free_port() -> int:
 
 
 def _is_taken(endpoint: str) -> bool:
+    """Whether somebody else has the port by now."""
+    if not endpoint:
+        return False
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", int(endpoint.rpartition(":")[2]))) == 0
 
 
-def in_thread_if_needed[T](work: Any) -> T:
-    """What `work()` returns: in a thread of its own where a loop runs in this one, which the sync API would refuse."""
-    import asyncio
+def _taken() -> TargetError:
+    return TargetError(Code.BAD_TARGET, f"{_TRIES} ports that were free were taken before the browser could have them")
 
+
+def in_thread_if_needed[T](work: Callable[[], T]) -> T:
+    """What `work()` returns: in a thread of its own where a loop runs in this one, which the sync API would refuse."""
     if asyncio._get_running_loop() is None:
-        return work()  # type: ignore[no-any-return]
-    found: list[Any] = []
+        return work()
+    found: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -151,4 +160,4 @@ def in_thread_if_needed[T](work: Any) -> T:
     thread.join()
     if failed:
         raise failed[0]
-    return found[0]  # type: ignore[no-any-return]
+    return found[0]

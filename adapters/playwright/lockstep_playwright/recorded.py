@@ -75,8 +75,7 @@ class Recorded:
 
     @property
     def turn(self) -> RecordedTurn:
-        """The only turn; of a branch, the part of it that its parent has made counts too. Raises TargetError LS402 where
-        the run was cut off before it began."""
+        """The only turn. Raises TargetError LS402 where the run was cut off before it began."""
         turns = self.record.turns
         if not turns:
             raise TargetError(Code.BAD_TARGET, f"{self.address} was cut off before its context was there")

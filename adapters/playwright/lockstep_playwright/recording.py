@@ -148,7 +148,7 @@ def answered(call: Any, done: Done) -> None:
 
 def raised(error: Mapping[str, Value]) -> Exception:
     """An exception as Playwright raised it, by what is recorded of it."""
-    from playwright.async_api import Error, TimeoutError  # noqa: A004 - Playwright's
+    from playwright.async_api import Error, TimeoutError
 
     name, message = str(error.get("name") or ""), str(error.get("message") or "")
     if name == "AssertionError":
