@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -45,6 +45,13 @@ class Apart:
     async def arun[T](self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The same for a task of another loop."""
         return await asyncio.wrap_future(self.start(coroutine))
+
+    def finish(self, coroutine: Coroutine[Any, Any, Any], failed: Callable[[str, BaseException], Any]) -> None:
+        """Waits for its end, but not for long. What goes wrong is told to `failed`."""
+        try:
+            self.start(coroutine).result(_ENDS)
+        except Exception as error:
+            failed("the end of a connection", error)
 
     def close(self) -> None:
         """Ends the thread, once what runs there has ended or has been cancelled."""

@@ -10,7 +10,7 @@ A context of Playwright's does not say how the browser calls it. A cookie of a m
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lockstep_playwright.cdp.transport import Transport
@@ -55,7 +55,7 @@ def mark() -> dict[str, str]:
     return {**_MARK, "name": f"lockstep-{next(_numbers)}"}
 
 
-async def marked(transport: Transport, mark: dict[str, str]) -> str:
+async def marked(transport: Transport, mark: Mapping[str, str]) -> str:
     """The browser's name of the context that has this cookie, which is taken away; "" of one that has none, as the
     browser's own has in some versions. Raises CdpError."""
     told = await transport.send("Target.getBrowserContexts")

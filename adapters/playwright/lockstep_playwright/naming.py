@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 from lockstep.log.model import Value
@@ -17,6 +19,11 @@ from lockstep_playwright import layout
 def default() -> str:
     """The stem of the script's name."""
     return os.path.splitext(os.path.basename(sys.argv[0] or "python"))[0].strip("-") or "python"
+
+
+def versions() -> dict[str, Value]:
+    """What is recorded with."""
+    return {"playwright": version("playwright"), "python": platform.python_version()}
 
 
 def journal(store: str | os.PathLike[str] | None, run: str, meta: Mapping[str, Value]) -> Journal:

@@ -1,29 +1,25 @@
-"""A context that is tapped, from the tap to its end."""
+"""A context that is recorded, from the tap to its end."""
 
 from __future__ import annotations
 
-import asyncio
+import datetime
 import os
-import platform
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import msgspec
 
-from lockstep.errors import LockstepError, Stop
+from lockstep.errors import LockstepError
 from lockstep.log.model import Status, Value
-from lockstep.session import current
-from lockstep_playwright import connecting, contexts, layout, naming
-from lockstep_playwright.actions import Watch
-from lockstep_playwright.apart import Apart
-from lockstep_playwright.connecting import Linked
+from lockstep_playwright import contexts, layout, naming
+from lockstep_playwright.attached import Attached
+from lockstep_playwright.network.recorder import Recorder as Exchanges
 from lockstep_playwright.recording import Recorder
 
 type Store = str | os.PathLike[str] | None
 
-_CLOSING = 5.0  # seconds that a connection of ours is given to end
 _BLANK = "about:blank"
 
 
@@ -49,34 +45,81 @@ class Tapped:
         self.over = False
         self.pages = sum(page.url != _BLANK for page in context.pages)
         self.recorder: Recorder | None = None
-        self._context = context._impl_obj
-        self._browser = context.browser
+        self._context = context
         self._options = contexts.given(context)
         self._asked = asked
         self._api = api
-        self._apart = Apart() if asked.endpoint else None
-        self._linked: Linked | None = None
-        self._watch: Watch | None = None
+        self._attached = Attached(context, asked.endpoint, self.fault)
         self._early: list[tuple[str, BaseException]] = []  # faults, before there is a run
+
+    async def begin(self, state: Any, mark: Mapping[str, str]) -> None:
+        """In Playwright's loop. `state`: the context's storage state; `mark`: the cookie that it is found by."""
+        attached, name, about = self._attached, "", {"product": "", "userAgent": ""}
+        try:
+            name, about = await attached.reach(mark)
+        except LockstepError:
+            raise
+        except Exception as error:
+            self.fault("the connection to the browser", error)
+        self.recorder = recorder = self._recorder(about)
+        self.run = recorder.journal.run
+        for where, error in self._early:
+            recorder.fault(where, error)
+        recorder.start(self._browser(about), layout.turn_request(self._options, state, self.pages, self._api))
+        recorder.closing = self._closing
+        if attached.transport is not None:
+            try:
+                await attached.link(name, Exchanges(recorder.journal, self.fault), None)
+            except Exception as error:
+                self.fault("the network of the context", error)
+        await attached.watch(recorder, attachments=self._asked.attachments)
+        beneath = self._context._impl_obj
+        beneath.on("close", lambda *_: self.left())
+        beneath._connection.on("close", lambda *_: self.left())
+
+    def _recorder(self, about: Mapping[str, Any]) -> Recorder:
+        shim: dict[str, Value] = {
+            "mode": self._asked.shim, "seed": random.getrandbits(53), "start": int(time.time() * 1000),
+        }  # fmt: skip
+        backend = layout.OWN_SOCKET if self._attached.full else layout.SESSIONS
+        meta = layout.meta("", self._browser(about), backend, shim, naming.versions())
+        return Recorder(naming.journal(self._asked.store, self._asked.run, meta))
+
+    def _browser(self, about: Mapping[str, Any]) -> dict[str, Value]:
+        return contexts.browser(
+            self._options, version=about["product"].partition("/")[2], headless="Headless" in about["userAgent"],
+            user_agent=str(self._options.get("userAgent") or about["userAgent"]),
+            language=str(self._options.get("locale") or ""), timezone=str(self._options.get("timezoneId") or _zone()),
+        )  # fmt: skip
 
     @property
     def faults(self) -> list[str]:
         return self.recorder.faults if self.recorder is not None else []
 
-    async def begin(self, state: Any, mark: Mapping[str, Any]) -> None:
-        """In Playwright's loop. `state`: the context's storage state; `mark`: the cookie that it is found by."""
-        told = await self._there(self._first(mark))
-        browser = contexts.browser(
-            self._options, version=told["product"].partition("/")[2], headless="Headless" in told["userAgent"],
-            user_agent=str(self._options.get("userAgent") or told["userAgent"]),
-            language=str(self._options.get("locale") or ""), timezone=str(self._options.get("timezoneId") or zone()),
-        )  # fmt: skip
-        shim: dict[str, Value] = {"mode": self._asked.shim, "seed": random.getrandbits(53), "start": time.time() * 1000}
-        backend = layout.OWN_SOCKET if self._apart is not None else layout.SESSIONS
-        meta = layout.meta("", browser, backend, shim, versions())
-        journal = naming.journal(self._asked.store, self._asked.run, meta)
-        self.run = journal.run
-        self.recorder = recorder = Recorder(journal)
-        for where, error in self._early:
-            recorder.fault(where, error)
-        recorder.start(browser, layout.turn_request(self._options, state, self.pages, self._api))
+    def fault(self, where: str, error: BaseException) -> None:
+        """An error of our own: the program goes on, and its run is called incomplete."""
+        if self.recorder is not None:
+            self.recorder.fault(where, error)
+        else:
+            self._early.append((where, error))
+
+    # The end.
+
+    def _closing(self) -> Awaitable[None]:
+        """The program is about to close the context: what is still held is let go of while the browser is there."""
+        return self._attached.unlink()
+
+    def left(self, error: BaseException | None = None) -> None:
+        """The context is closed, or its browser gone, or the program at its end. `error`: what that ended with."""
+        if self.over:
+            return
+        self.over = True
+        self._attached.close()
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.finish(Status.ERROR if error is not None else Status.OK, error)
+            recorder.journal.close()
+
+
+def _zone() -> str:
+    return datetime.datetime.now().astimezone().tzname() or ""

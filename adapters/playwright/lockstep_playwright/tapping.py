@@ -133,5 +133,3 @@ def step(name: str, context: Any = None) -> None:
     if len(found) != 1 or found[0] is None:
         raise TargetError(Code.BAD_TARGET, "step() is for one tapped context: say which, by context=")
     found[0].mark(name)
-
-

@@ -1,0 +1,97 @@
+"""What is attached to one browser context: a connection to its browser, and a watch on what the agent does with it.
+
+    attached = Attached(context, endpoint, fault)
+    name, about = await attached.reach(mark)              # all of it in Playwright's loop
+    await attached.link(name, answerer, prepare)
+    await attached.watch(told)
+    …
+    await attached.unlink()
+
+With an endpoint the connection is our own and lives in a loop apart, so that it goes on while the agent does something
+else; without one it is Playwright's, in Playwright's loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from lockstep_playwright import connecting
+from lockstep_playwright.actions import Told, Watch
+from lockstep_playwright.apart import Apart
+from lockstep_playwright.cdp import sessions, socket
+from lockstep_playwright.cdp.transport import Transport
+from lockstep_playwright.connecting import Linked
+from lockstep_playwright.network.answerer import Answerer
+from lockstep_playwright.targets import Prepare
+
+type Fault = Callable[[str, BaseException], Any]
+
+
+class Attached:
+    """See above. `transport`: None until it is reached."""
+
+    def __init__(self, context: Any, endpoint: str, fault: Fault) -> None:
+        """`context`: of either API. `fault` is told what goes wrong later, in any thread."""
+        self.transport: Transport | None = None
+        self._context = context
+        self._endpoint = endpoint
+        self._fault = fault
+        self._apart = Apart() if endpoint else None
+        self._linked: Linked | None = None
+        self._watch: Watch | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether workers are reached too."""
+        return self._apart is not None
+
+    async def there[T](self, work: Coroutine[Any, Any, T]) -> T:
+        """What it returns or raises, run in the loop of the connection."""
+        return await (work if self._apart is None else self._apart.arun(work))
+
+    async def reach(self, mark: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+        """Connects. The browser's own name of the context, which has the cookie `mark`, and what it says of itself.
+        Raises OSError, CdpError, AdapterError."""
+        return await self.there(self._reach(mark))
+
+    async def _reach(self, mark: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+        made: Transport
+        if self._apart is not None:
+            made = await socket.connect(self._endpoint, self._fault)
+        else:
+            made = await sessions.connect(self._context, self._fault)
+        self.transport = made
+        return await connecting.marked(made, mark), await made.send("Browser.getVersion")
+
+    async def link(self, name: str, answerer: Answerer, prepare: Prepare | None) -> None:
+        """Has an answerer decide on what the context asks. Raises CdpError."""
+        assert self.transport is not None
+        self._linked = await self.there(connecting.link(self.transport, name, answerer, prepare, self._fault))
+
+    async def watch(self, told: Told, *, attachments: bool = True) -> None:
+        """Has the agent's actions told. Raises AdapterError LS410."""
+        self._watch = Watch(self._context, told, attachments=attachments)
+        await self._watch.attach()
+
+    async def unlink(self) -> None:
+        """Lets go of the browser, while it is there: what is held goes on, or fails."""
+        linked, self._linked = self._linked, None
+        if linked is not None:
+            await self.there(linked.close())
+
+    async def drain(self) -> None:
+        """Returns once all actions that have ended are told."""
+        if self._watch is not None:
+            await self._watch.drain()
+
+    def close(self) -> None:
+        """Ends what is still there, without waiting for a browser that may be gone. Of any thread."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.detach()
+        linked, self._linked = self._linked, None
+        if self._apart is not None:
+            if linked is not None:
+                self._apart.finish(linked.close(), self._fault)
+            self._apart.close()
