@@ -28,6 +28,7 @@ from lockstep.log.model import Value
 LANE = "main"  # of the context, and of actions that are no page's
 READ = "read"  # what follows the lane of a page, of what is only looked at
 BEGAN = "action"  # `what` of the CAUSE event where an action begins; name: its number
+MARK = "step"  # the api of a step that was marked by hand
 FAULTS = "faults"  # of one that tells what could not be recorded
 
 CONTEXT = "context"  # the name of the turn
@@ -86,7 +87,7 @@ def turn_request(options: Value, state: Any, pages: int, api: str) -> dict[str, 
     pages    how many were open when the tap came, of which nothing earlier is known
     api      "sync" or "async"
     """
-    cookies = [_cookie_line(each) for each in state.get("cookies") or ()]
+    cookies: list[Value] = [_cookie_line(each) for each in state.get("cookies") or ()]
     told: dict[str, Value] = {"cookies": cookies, "origins": state.get("origins") or []}
     return {"options": options, "state": told, "pages": pages, "api": api}
 

@@ -112,6 +112,14 @@ class Recorder:
         self.last = self.journal.step(lane, action.name, layout.ACTION, hidden, key, self.last)
         self._steps[action.number] = self.last
 
+    def mark(self, name: str) -> None:
+        """A step by hand. Raises StoreError."""
+        record = layout.step_record(layout.MARK, {"name": name}, number=0)
+        hidden: Any = self.journal.hide(record)
+        self.last = self.journal.step(
+            layout.LANE, name, layout.ACTION, hidden, layout.record_key(hidden), self.last
+        )  # fmt: skip
+
     def attach(self, action: Action, name: str, content: str | bytes) -> None:
         """See `Told`."""
         step = self._steps.get(action.number)

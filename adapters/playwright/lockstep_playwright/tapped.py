@@ -63,8 +63,8 @@ class Tapped:
             self.fault("the connection to the browser", error)
         self.recorder = recorder = self._recorder(about)
         self.run = recorder.journal.run
-        for where, error in self._early:
-            recorder.fault(where, error)
+        for early in self._early:
+            recorder.fault(*early)
         recorder.start(self._browser(about), layout.turn_request(self._options, state, self.pages, self._api))
         recorder.closing = self._closing
         if attached.transport is not None:
@@ -102,6 +102,11 @@ class Tapped:
             self.recorder.fault(where, error)
         else:
             self._early.append((where, error))
+
+    def mark(self, name: str) -> None:
+        """Marks a step by hand."""
+        if self.recorder is not None and not self.over:
+            self.recorder.mark(name)
 
     # The end.
 
