@@ -67,9 +67,9 @@ class Told(Protocol):
         ...
 
     def end(self, action: Action, done: Done) -> Awaitable[None] | None:
-        """It is over. Told in the order in which they ended; of actions once their digests are taken, which the next
-        one on the same page waits for. A BaseException that is raised here (a Divergence) is raised in the user's next
-        call."""
+        """It is over, with the name and arguments that are final now. Told in the order in which they ended; of actions
+        once their digests are taken, which the next one on the same page waits for. A Divergence, Cut or Refusal that
+        is raised here is raised in the user's next call."""
         ...
 
     def attach(self, action: Action, name: str, content: str | bytes) -> None:
@@ -84,6 +84,10 @@ class Told(Protocol):
     def expected(self, action: Action) -> tuple[str, str] | None:
         """Replay and fork: the digests of page and storage that the recording had behind this action. A page that has
         another state is looked at again for a moment, in which it may get there. None: whatever it is then."""
+        ...
+
+    def secret(self, value: str) -> None:
+        """This stood in a field for passwords: it is hidden from now on, wherever it turns up."""
         ...
 
     def fault(self, where: str, error: BaseException) -> object:

@@ -1,10 +1,36 @@
-"""Sees what is said between Playwright's client and its driver about one browser context, as actions."""
+"""Watches one browser context: what its program does becomes actions, told with the state of the page behind them.
+
+Of each action on a page:
+
+    it begins      its page is looked at, by a message that leaves just before its own
+    it is over     the page is looked at again, once its document has been parsed. The program goes on meanwhile; its next
+                   action on the same page leaves when that is done. What waits by itself (expect, wait_for_…) and what
+                   only reads does not wait for us
+
+So what the program sees is what it would see without us, in the same order, and each page's state is taken between the
+same two actions in every run.
+"""
 
 from __future__ import annotations
 
+import os
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-from lockstep_playwright.actions.model import Told
+from lockstep.log import untapped
+from lockstep.session import sites
+from lockstep_playwright.actions import methods, pictures, values
+from lockstep_playwright.actions.driven import Pause, Until, drive, later, settle
+from lockstep_playwright.actions.looking import SETTLING, Looker, State
+from lockstep_playwright.actions.methods import ACTION, READ
+from lockstep_playwright.actions.model import Action, Done, Told
+from lockstep_playwright.actions.pipe import Message, Pipe, Sent
+from lockstep_playwright.actions.underway import Page, Underway
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PATIENCE = 2.0  # seconds that a replayed page has to become as it was recorded, and that a close waits for the last look
+_AGAIN = 0.02
 
 
 class Watch:
@@ -19,15 +45,344 @@ class Watch:
         self._context = getattr(context, "_impl_obj", context)
         self._told = told
         self._attachments = attachments
+        self._pipe: Pipe | None = None
+        self._pages: dict[str, Page] = {}
+        self._open: dict[Any, Underway] = {}  # by the number of its message
+        self._ended: deque[Underway] = deque()  # in the order in which they ended, until they are told
+        self._telling = False
+        self._count = 0
+        self._failure: BaseException | None = None  # what the next call is to raise
+        self._idle: list[Callable[[], None]] = []
 
     async def attach(self) -> None:
         """Begins to watch. Raises AdapterError where this version of Playwright lacks what is needed."""
-        raise NotImplementedError  # the interface, for those who write to it: follows within the hour
+        pipe = self._pipe = Pipe.of(self._context)
+        pipe.fault = self._told.fault
+        for page in list(getattr(self._context, "_pages", ())):
+            self._page(page)
+        pipe.watch(self._context._guid, self)
 
     async def drain(self) -> None:
         """Returns once all that has ended is told. It does not wait longer than a moment for a page."""
-        raise NotImplementedError
+        if self._pipe is None or not self._busy():
+            return
+        done = self._pipe.loop.create_future()
+        self.drained(lambda: done.done() or done.set_result(None))
+        await done
 
     def detach(self) -> None:
         """Watches no longer. What is still on is not told."""
-        raise NotImplementedError
+        if self._pipe is not None:
+            self._pipe.unwatch(self._context._guid)
+
+    def page_number(self, page: Any) -> int:
+        """Of a page of either API, as its actions have it; 0 of one of another context."""
+        known = self._pages.get(getattr(page, "_impl_obj", page)._guid)
+        return known.number if known is not None else 0
+
+    # What the pipe tells.
+
+    def sending(self, sent: Sent) -> bool:
+        kind, method = sent.object._type, sent.message["method"]
+        found = methods.known(kind, method)
+        if found is None or _is_ours(sent, kind):
+            return self.passing(sent.object, sent.message)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        page = self._page_of(sent.object)
+        underway = Underway(sent, found, page, untapped.monotonic_ns())
+        self._open[sent.id] = underway
+        if page is None:
+            return self._begin(underway)
+        if page.held or page.holds(found):
+            page.held.append(underway)
+            return False
+        return self._begin(underway)
+
+    def passing(self, object: Any, message: Message) -> bool:
+        if message["method"] == "close" and object is self._context and self._busy():
+            self.drained(lambda: self._pipe and self._pipe.forward(message))
+            return False
+        aborted = (message.get("params") or {}).get("id") if message["method"] == "__abort__" else None
+        underway = self._open.get(aborted) if aborted is not None else None
+        if underway is not None and underway.page is not None and not underway.left:
+            underway.behind.append(message)
+            return False
+        return True
+
+    def replied(self, id: Any, reply: Message) -> None:
+        underway = self._open.get(id)
+        if underway is None:
+            return
+        underway.reply = reply
+        self._label(underway, reply.get("result"))
+        if underway.sent.zone is None:
+            self._over(underway)
+
+    def _label(self, underway: Underway, result: Any) -> None:
+        """Objects of the page that a call gave are known by that call from now on."""
+        if not isinstance(result, dict) or underway.action is None:
+            return
+        of = values.label(underway.action.arguments)
+        given = [result.get("element"), result.get("handle")]
+        for channel in given:
+            if isinstance(channel, dict) and self._pipe is not None:
+                values.name_handle(self._pipe.object(channel.get("guid", "")), of)
+        for number, channel in enumerate(result.get("elements") or ()):
+            if isinstance(channel, dict) and self._pipe is not None:
+                values.name_handle(self._pipe.object(channel.get("guid", "")), f"{of} [{number}]")
+
+    def ended(self, zone: Any) -> None:
+        for underway in list(self._open.values()):
+            if underway.sent.zone is zone:
+                self._over(underway)
+
+    def happened(self, object: Any, method: str, params: Message) -> None:
+        if method == "__create__" and params.get("type") == "Page":
+            assert self._pipe is not None
+            page = self._pipe.object(params["guid"])
+            if page is not None:
+                self._page(page)
+            return
+        if object._type != "Frame":
+            return
+        known = self._page_of(object)
+        if known is None or not known.looker.is_main(object):
+            return
+        if method == "navigated" and params.get("newDocument"):
+            known.looker.navigated()
+        elif method == "loadstate" and params.get("add") == "domcontentloaded":
+            known.looker.loaded()
+
+    def drained(self, then: Callable[[], object]) -> None:
+        """Calls `then` once nothing is left to tell, or after a moment."""
+        assert self._pipe is not None
+        once = [then]
+
+        def go() -> None:
+            if once:
+                once.pop()()
+
+        if not self._busy():
+            go()
+            return
+        self._idle.append(go)
+        later(self._pipe.loop, PATIENCE, go)
+
+    # Pages.
+
+    def _page(self, implementation: Any) -> Page:
+        assert self._pipe is not None
+        guid = implementation._guid
+        page = self._pages.get(guid)
+        if page is None:
+            looker = Looker(self._pipe, self._context._guid, implementation, self._told.hide)
+            page = self._pages[guid] = Page(len(self._pages) + 1, implementation, looker)
+            # Made ready now, so that the first action on it need not wait.
+            drive(looker.open(), self._faulty("a session of a page"))
+        return page
+
+    def _page_of(self, object: Any) -> Page | None:
+        at = object
+        while at is not None:
+            if at._type == "Page":
+                return self._page(at)
+            if at._type == "BrowserContext":
+                return None
+            at = at._parent
+        return None
+
+    # One action.
+
+    def _begin(self, underway: Underway) -> bool:
+        """Tells that it begins, and looks at its page first. Whether its message may leave now."""
+        action = underway.action = self._describe(underway)
+        waits = self._told.begin(action)
+        if waits is not None:
+            assert self._pipe is not None
+            settle(self._pipe.loop, waits, lambda error: self._may_go(underway, error))
+            return False
+        return self._look_before(underway)
+
+    def _may_go(self, underway: Underway, error: BaseException | None) -> None:
+        if error is not None:
+            self._refuse(underway, error)
+        elif self._look_before(underway):
+            self._leave(underway)
+
+    def _look_before(self, underway: Underway) -> bool:
+        page = underway.page
+        if page is None or underway.method.kind != ACTION or page.closed:
+            underway.left = True
+            return True
+        ready = page.looker.ready
+
+        def seen(state: State | None, error: BaseException | None) -> None:
+            underway.before = state
+            if error is not None:
+                self._told.fault("a look at a page", error)
+            if not ready:
+                self._leave(underway)
+
+        underway.left = ready
+        drive(page.looker.glance(), seen)
+        return ready
+
+    def _leave(self, underway: Underway) -> None:
+        assert self._pipe is not None
+        underway.left = True
+        self._pipe.forward(underway.sent.message)
+        for message in underway.behind:
+            self._pipe.forward(message)
+
+    def _refuse(self, underway: Underway, error: BaseException) -> None:
+        """It does not happen: its caller gets what stopped it."""
+        assert self._pipe is not None
+        self._open.pop(underway.sent.id, None)
+        self._pipe.fail(underway.sent.id, error)
+
+    def _describe(self, underway: Underway) -> Action:
+        assert self._pipe is not None
+        sent, found, page = underway.sent, underway.method, underway.page
+        kind, method = sent.object._type, sent.message["method"]
+        arguments = methods.arguments(sent.message.get("params") or {}, self._pipe.object)
+        of = values.of_handle(sent.object)
+        if methods.secret(kind, method, arguments, of):
+            arguments = methods.without(arguments)
+        hidden: Any = self._told.hide(arguments)
+        self._count += 1
+        frame = sent.object if kind == "Frame" else None
+        return Action(
+            number=self._count,
+            kind="read" if found.kind == READ else "action",
+            api=sent.api,
+            name=str(self._told.hide(methods.name(found, kind, method, hidden, of))),
+            arguments=hidden,
+            page=page.number if page is not None else 0,
+            frame="" if frame is None or page is None or page.looker.is_main(frame) else frame._name or frame._url,
+            site=_site(sent.frames),
+            url=str(self._told.hide(getattr(frame or (page and page.main), "_url", "") or "")),
+            beside=tuple(other.action.number for other in self._open.values() if other.action and other is not underway),
+        )
+
+    def _over(self, underway: Underway) -> None:
+        if self._open.pop(underway.sent.id, None) is None or underway.action is None:
+            return
+        underway.ended = untapped.monotonic_ns()
+        self._ended.append(underway)
+        page = underway.page
+        if underway.method.kind != ACTION or page is None or page.closed:
+            underway.complete = True
+            self._tell()
+            return
+        page.looking += 1
+
+        def seen(state: State | None, error: BaseException | None) -> None:
+            underway.after = state
+            underway.complete = True
+            page.looking -= 1
+            if error is not None:
+                self._told.fault("a look at a page", error)
+            self._tell()
+            self._go_on(page)
+
+        drive(self._look_behind(underway, page), seen)
+
+    async def _look_behind(self, underway: Underway, page: Page) -> State | None:
+        assert self._pipe is not None and underway.action is not None
+        if page.looker.session and not page.looker.parsed and not _is_early(underway):
+            await Until(page.looker.parsing, self._pipe.loop, SETTLING)
+        state = await page.looker.look()
+        expected = self._told.expected(underway.action)
+        until = untapped.monotonic_ns() + int(PATIENCE * 1e9)
+        while expected is not None and state is not None and (state.dom, state.storage) != expected:
+            if untapped.monotonic_ns() > until:
+                break
+            await Pause(self._pipe.loop, _AGAIN)
+            state = await page.looker.look()
+        return state
+
+    def _go_on(self, page: Page) -> None:
+        """What has waited for the page leaves, as far as it may."""
+        while page.held and not page.holds(page.held[0].method):
+            underway = page.held.popleft()
+            failure, self._failure = self._failure, None
+            if failure is not None:
+                self._refuse(underway, failure)
+                continue
+            try:
+                goes = self._begin(underway)
+            except BaseException as error:
+                self._refuse(underway, error)
+                continue
+            if goes:
+                self._leave(underway)
+
+    # Telling.
+
+    def _tell(self) -> None:
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._ended and self._ended[0].complete:
+                self._tell_of(self._ended.popleft())
+        finally:
+            self._telling = False
+        if not self._busy():
+            waiting, self._idle[:] = list(self._idle), []
+            for call in waiting:
+                call()
+
+    def _tell_of(self, underway: Underway) -> None:
+        assert self._pipe is not None
+        action, done = underway.told(self._told, self._pipe.object)
+        try:
+            self._told.end(action, done)
+        except Exception as error:
+            self._told.fault("the end of an action", error)
+        except BaseException as error:
+            self._failure = self._failure or error
+        page, state = underway.page, underway.after
+        if self._attachments and page is not None and state is not None and state.dom != page.shown:
+            page.shown = state.dom
+            page.drawing += 1
+
+            def drawn(_: None, error: BaseException | None) -> None:
+                page.drawing -= 1
+                if error is not None:
+                    self._told.fault("a picture", error)
+                self._tell()
+                self._go_on(page)
+
+            told = pictures.taken(self._pipe, page, state, lambda name, content: self._told.attach(action, name, content))
+            drive(told, drawn)
+
+    def _busy(self) -> bool:
+        return bool(self._ended) or any(page.looking or page.drawing or page.held for page in self._pages.values())
+
+    def _faulty(self, where: str) -> Callable[[Any, BaseException | None], None]:
+        def done(_: Any, error: BaseException | None) -> None:
+            if error is not None:
+                self._told.fault(where, error)
+
+        return done
+
+
+def _is_early(underway: Underway) -> bool:
+    """Whether the program asked not to wait until the document is there."""
+    return (underway.sent.message.get("params") or {}).get("waitUntil") == "commit"
+
+
+def _is_ours(sent: Sent, kind: str) -> bool:
+    """Whether it is a call of Lockstep's own. A CDP session that no line of the user's code sends to is ours too."""
+    first = sent.frames[0]["file"] if sent.frames else ""
+    return (kind == "CDPSession" and not first) or (bool(first) and first.startswith(_PACKAGE))
+
+
+def _site(frames: list[dict[str, Any]]) -> str:
+    for frame in frames:
+        if sites.users(frame["file"]):
+            return sites.place(frame["file"], frame["line"], frame.get("function") or "?")
+    return ""

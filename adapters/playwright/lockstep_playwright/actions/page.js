@@ -1,0 +1,184 @@
+// What a page is at one moment: its document as a text with what stands in its fields, and its storages. Runs in a world
+// of its own beside the page's scripts, which can neither see nor change it. A text is only sent if it is not the one
+// that was seen last, by its hash.
+//
+// Left out, as they are not the page's doing or move without it: scroll positions, the caret and the focus, layout,
+// styles, nonces, comments, and the random part of blob addresses, which stand by their order.
+(() => {
+  const BLOB = /blob:[^\s"'()<>]+/g;
+
+  function hash(text) {
+    let a = 0x9e3779b9, b = 0x85ebca6b, c = 0xc2b2ae35, d = 0x27d4eb2f;
+    for (let i = 0; i < text.length; i++) {
+      const k = text.charCodeAt(i);
+      a = Math.imul(a ^ k, 0x85ebca77);
+      b = Math.imul(b ^ (k + a), 0xc2b2ae3d);
+      c = Math.imul(c ^ (k + b), 0x27d4eb2f);
+      d = Math.imul(d ^ (k + c), 0x165667b1);
+    }
+    return [a, b, c, d].map(n => (n >>> 0).toString(16).padStart(8, '0')).join('');
+  }
+
+  function text() {
+    const out = [], blobs = new Map(), secrets = [];
+    let elements = 0;
+    const steady = value => value.includes('blob:') ? value.replace(BLOB, found => {
+      if (!blobs.has(found)) blobs.set(found, 'blob:' + (blobs.size + 1));
+      return blobs.get(found);
+    }) : value;
+
+    function field(node, tag) {
+      if (tag === 'INPUT') {
+        const type = node.type;
+        if (type === 'checkbox' || type === 'radio') return (node.checked ? ' :checked' : '') + (node.indeterminate ? ' :mixed' : '');
+        if (type === 'password') {
+          if (node.value) secrets.push(node.value);
+          return node.value ? ' :value="***"' : '';
+        }
+        return node.value ? ' :value=' + JSON.stringify(steady(node.value)) : '';
+      }
+      if (tag === 'TEXTAREA') return node.value ? ' :value=' + JSON.stringify(node.value) : '';
+      if (tag === 'OPTION') return node.selected ? ' :selected' : '';
+      return '';
+    }
+
+    function element(node) {
+      elements++;
+      const tag = node.tagName, hidden = tag === 'INPUT' && node.type === 'password';
+      let line = '<' + node.localName;
+      for (const {name, value} of node.attributes) {
+        if (name === 'nonce') continue;
+        line += ' ' + name + '=' + JSON.stringify(hidden && name === 'value' ? '***' : steady(value));
+      }
+      out.push(line + field(node, tag) + '>');
+      if (node.shadowRoot) {
+        out.push('#shadow');
+        children(node.shadowRoot);
+        out.push('/#shadow');
+      }
+      if (tag === 'IFRAME' || tag === 'FRAME') {
+        let inner = null;
+        try { inner = node.contentDocument; } catch (e) {}
+        if (inner) {
+          out.push('#document');
+          children(inner);
+          out.push('/#document');
+        }
+      } else if (tag === 'TEMPLATE') {
+        children(node.content);
+      }
+      children(node);
+      out.push('/' + node.localName);
+    }
+
+    function children(parent) {
+      for (let node = parent.firstChild; node; node = node.nextSibling) {
+        if (node.nodeType === 1) element(node);
+        else if (node.nodeType === 3 || node.nodeType === 4) {
+          if (node.data.trim()) out.push(JSON.stringify(steady(node.data)));
+        }
+      }
+    }
+
+    children(document);
+    return {text: out.join('\n'), elements, secrets};
+  }
+
+  function items(storage) {
+    const found = {};
+    for (let i = 0; i < storage.length; i++) {
+      const key = storage.key(i);
+      found[key] = storage.getItem(key);
+    }
+    return found;
+  }
+
+  function storages(win, into, seen) {
+    try {
+      const origin = win.location.origin;
+      if (!seen.has(origin)) {
+        seen.add(origin);
+        const local = items(win.localStorage), session = items(win.sessionStorage);
+        if (Object.keys(local).length) (into[origin] ||= {}).local = local;
+        if (Object.keys(session).length) (into[origin] ||= {}).session = session;
+      }
+    } catch (e) {}  // a document that has no storage: data:, a sandbox
+    for (let i = 0; i < win.frames.length; i++) storages(win.frames[i], into, seen);
+  }
+
+  const done = request => new Promise((good, bad) => {
+    request.onsuccess = () => good(request.result);
+    request.onerror = request.onblocked = () => bad(request.error);
+  });
+
+  // A key or a stored value as JSON; of what is neither plain nor a date, its kind.
+  function shown(value) {
+    return JSON.stringify(value, (key, each) => {
+      if (typeof each === 'bigint') return {bigint: String(each)};
+      if (each instanceof Map) return {map: [...each]};
+      if (each instanceof Set) return {set: [...each]};
+      if (each instanceof Blob) return {blob: each.size, type: each.type};
+      if (each instanceof ArrayBuffer) return {bytes: hash(String.fromCharCode(...new Uint8Array(each.slice(0, 65536)))), size: each.byteLength};
+      if (ArrayBuffer.isView(each)) return {bytes: hash(Array.from(new Uint8Array(each.buffer, each.byteOffset, Math.min(each.byteLength, 65536))).join()), size: each.byteLength};
+      if (each && typeof each === 'object' && !Array.isArray(each)) {
+        return Object.fromEntries(Object.keys(each).sort().map(name => [name, each[name]]));
+      }
+      return each;
+    });
+  }
+
+  async function database(name, version, most) {
+    const opening = indexedDB.open(name);
+    opening.onupgradeneeded = () => opening.transaction.abort();  // it went away meanwhile: it is not made again
+    const db = await done(opening);
+    db.onversionchange = () => db.close();  // the page wants to change or delete it
+    try {
+      const stores = {};
+      const names = [...db.objectStoreNames].sort();
+      if (names.length) {
+        const reading = db.transaction(names, 'readonly');
+        await Promise.all(names.map(async store => {
+          const from = reading.objectStore(store);
+          const [count, keys, all] = await Promise.all([done(from.count()), done(from.getAllKeys(null, most)), done(from.getAll(null, most))]);
+          stores[store] = {count, entries: keys.map((key, at) => [shown(key), shown(all[at])])};
+        }));
+      }
+      return {version: db.version, stores: Object.fromEntries(Object.entries(stores).sort())};
+    } finally {
+      db.close();
+    }
+  }
+
+  async function databases(most) {
+    const found = {};
+    try {
+      for (const {name, version} of (await indexedDB.databases()).sort((a, b) => a.name < b.name ? -1 : 1)) {
+        found[name] = await database(name, version, most);
+      }
+    } catch (e) {
+      found['?'] = String(e && e.name);
+    }
+    return found;
+  }
+
+  const soon = (promise, ms) => Promise.race([promise, new Promise(good => setTimeout(() => good(null), ms))]);
+
+  function page(seen) {
+    const {text: dom, elements, secrets} = text(), h = hash(dom);
+    const loading = document.readyState === 'loading';
+    return {h, elements, url: location.href, loading, secrets, dom: h === seen ? null : dom, s: '', storage: null};
+  }
+
+  async function whole(seen, stored, most) {
+    const found = page(seen), into = {};
+    storages(globalThis, into, new Set());
+    if (globalThis.indexedDB && location.origin !== 'null') {
+      const kept = await soon(databases(most), 300);
+      if (kept === null || Object.keys(kept).length) (into[location.origin] ||= {}).databases = kept;
+    }
+    const kept = shown(into), s = hash(kept);
+    return {...found, s, storage: s === stored ? null : kept};
+  }
+
+  globalThis.lockstep = {page, whole};
+})()

@@ -1,0 +1,124 @@
+"""A call between its beginning and what is told of it, and the page that it is on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from lockstep.log.model import Value
+from lockstep_playwright.actions import methods, values
+from lockstep_playwright.actions.looking import Looker, State
+from lockstep_playwright.actions.methods import Method
+from lockstep_playwright.actions.model import Action, Done, Told
+from lockstep_playwright.actions.pipe import Message, Sent
+from lockstep_playwright.actions.values import Find
+
+
+class Page:
+    """One page of the context.
+
+    held     calls that wait for it, in their order
+    looking  how many looks behind an action are on
+    drawing  how many pictures are being taken
+    shown    digest of the document that the last picture is of
+    """
+
+    def __init__(self, number: int, implementation: Any, looker: Looker) -> None:
+        self.number = number
+        self.implementation = implementation
+        self.looker = looker
+        self.held: deque[Underway] = deque()
+        self.looking = 0
+        self.drawing = 0
+        self.shown = ""
+
+    def holds(self, method: Method) -> bool:
+        """Whether a call has to wait for what is being looked at."""
+        return bool(method.waits and (self.looking or (self.drawing and method.verb == "close page")))
+
+    @property
+    def main(self) -> Any:
+        return getattr(self.implementation, "_main_frame", None)
+
+    @property
+    def closed(self) -> bool:
+        closed = getattr(self.implementation, "_is_closed", False)
+        return bool(closed() if callable(closed) else closed)
+
+
+class Underway:
+    """One call. `left`: its message has gone. `behind`: what is to follow that. `complete`: all is known of it."""
+
+    def __init__(self, sent: Sent, method: Method, page: Page | None, began: int) -> None:
+        self.sent = sent
+        self.method = method
+        self.page = page
+        self.began = began
+        self.ended = 0
+        self.action: Action | None = None
+        self.before: State | None = None
+        self.after: State | None = None
+        self.reply: Message | None = None
+        self.left = False
+        self.behind: list[Message] = []
+        self.complete = False
+
+    def told(self, told: Told, find: Find) -> tuple[Action, Done]:
+        """What there is to tell of it, with what its page has shown of secrets."""
+        assert self.action is not None
+        action = self.action
+        secrets = {*(self.before.secrets if self.before else ()), *(self.after.secrets if self.after else ())}
+        for secret in secrets:
+            told.secret(secret)
+        typed = action.arguments.get("value") or action.arguments.get("text")
+        kind, method = self.sent.object._type, self.sent.message["method"]
+        if isinstance(typed, str) and any(typed in secret for secret in secrets):
+            arguments = methods.without(action.arguments)
+            of = values.of_handle(self.sent.object)
+            named = str(told.hide(methods.name(self.method, kind, method, arguments, of)))
+            action = msgspec.structs.replace(action, arguments=arguments, name=named)
+        before, after = self.before, self.after
+        error, result = self._outcome(told, find)
+        return action, Done(
+            result=result,
+            error=error,
+            url=(str(told.hide(before.url)) if before else action.url, str(told.hide(after.url)) if after else ""),
+            dom=(before.dom if before else "", after.dom if after else ""),
+            storage=(before.storage if before else "", after.storage if after else ""),
+            settled=after is None or after.parsed,
+            seconds=(self.ended - self.began) / 1e9,
+        )
+
+    def _outcome(self, told: Told, find: Find) -> tuple[dict[str, Value] | None, Value]:
+        reply = self.reply
+        if reply is None:
+            zone = self.sent.zone
+            failed = getattr(zone, "error", None)
+            if failed is not None:
+                return _error(type(failed).__name__, str(failed), told), None
+            return _error("CancelledError", "", told), None
+        kind, method = self.sent.object._type, self.sent.message["method"]
+        if reply.get("error") and not reply.get("result"):
+            failure = reply["error"].get("error") or reply["error"]
+            if method == "expect":
+                return _error("AssertionError", self._unmet(), told), None
+            said = str(failure.get("message") or failure.get("value") or "")
+            return _error(str(failure.get("name") or "Error"), f"{self.sent.api}: {said}", told), None
+        result = reply.get("result")
+        if method == "expect" and isinstance(result, Mapping) and "matches" in result:
+            negated = bool((self.sent.message.get("params") or {}).get("isNot"))
+            unmet = bool(result["matches"]) == negated
+            return (_error("AssertionError", self._unmet(), told), None) if unmet else (None, None)
+        hidden = told.hide(values.result(kind, method, result, find))
+        return None, hidden
+
+    def _unmet(self) -> str:
+        return f"{self.sent.api}: not as expected"
+
+
+def _error(name: str, message: str, told: Told) -> dict[str, Value]:
+    """As the user saw it, without the log of its tries: how many there are is a matter of time."""
+    return {"name": name, "message": str(told.hide(message.partition("\n")[0]))}
