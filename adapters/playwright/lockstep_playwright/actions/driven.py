@@ -68,6 +68,8 @@ class Both(Wait):
 
 
 class Pause(Wait):
+    """For some seconds."""
+
     def __init__(self, loop: Any, seconds: float) -> None:
         self._loop, self._seconds = loop, seconds
 

@@ -188,10 +188,10 @@ def _inert(value: Any, find: Find) -> Value:
 
 
 def secret(type: str, method: str, arguments: Mapping[str, Value], of: str) -> bool:
-    """Whether what is typed goes into a field for secrets, by the field's name. `of`: the element that a handle is of."""
+    """Whether what is typed goes into a field for secrets, by its name. `of`: the element that a handle is of."""
     if method not in ("fill", "type", "keyboardType", "keyboardInsertText"):
         return False
-    return bool(_SECRET.search(f"{arguments.get('selector') or ''} {of}"))
+    return bool(_SECRET.search(f"{arguments.get('selector', '')!s} {of}"))
 
 
 def without(arguments: Mapping[str, Value]) -> dict[str, Value]:
@@ -287,5 +287,3 @@ def _number(value: Any) -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _WIDE else f"{line[: _WIDE - 1]}…"
-
-

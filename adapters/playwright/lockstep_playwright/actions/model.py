@@ -66,7 +66,7 @@ class Told(Protocol):
         that is done. A Divergence, Cut or Refusal that either raises is raised in the user's call."""
         ...
 
-    def end(self, action: Action, done: Done) -> Awaitable[None] | None:
+    def end(self, action: Action, done: Done) -> None:
         """It is over, with the name and arguments that are final now. Told in the order in which they ended; of actions
         once their digests are taken, which the next one on the same page waits for. A Divergence, Cut or Refusal that
         is raised here is raised in the user's next call."""

@@ -47,7 +47,7 @@
       const tag = node.tagName, hidden = tag === 'INPUT' && node.type === 'password';
       let line = '<' + node.localName;
       for (const {name, value} of node.attributes) {
-        if (name === 'nonce') continue;
+        if (name === 'nonce' || (name === 'style' && !value)) continue;  // Playwright's screenshots leave an empty style
         line += ' ' + name + '=' + JSON.stringify(hidden && name === 'value' ? '***' : steady(value));
       }
       out.push(line + field(node, tag) + '>');

@@ -3,9 +3,9 @@
 Of each action on a page:
 
     it begins      its page is looked at, by a message that leaves just before its own
-    it is over     the page is looked at again, once its document has been parsed. The program goes on meanwhile; its next
-                   action on the same page leaves when that is done. What waits by itself (expect, wait_for_…) and what
-                   only reads does not wait for us
+    it is over     the page is looked at again, once its document has been parsed. The program goes on meanwhile; its
+                   next action on the same page leaves when that is done. What waits by itself (expect, wait_for_…) and
+                   what only reads does not wait for us
 
 So what the program sees is what it would see without us, in the same order, and each page's state is taken between the
 same two actions in every run.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lockstep.log import untapped
@@ -24,12 +25,14 @@ from lockstep_playwright.actions import methods, pictures, values
 from lockstep_playwright.actions.driven import Pause, Until, drive, later, settle
 from lockstep_playwright.actions.looking import SETTLING, Looker, State
 from lockstep_playwright.actions.methods import ACTION, READ
-from lockstep_playwright.actions.model import Action, Done, Told
+from lockstep_playwright.actions.model import Action, Told
 from lockstep_playwright.actions.pipe import Message, Pipe, Sent
 from lockstep_playwright.actions.underway import Page, Underway
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-PATIENCE = 2.0  # seconds that a replayed page has to become as it was recorded, and that a close waits for the last look
+PATIENCE = (
+    2.0  # seconds that a replayed page has to become as it was recorded, and that a close waits for the last look
+)
 _AGAIN = 0.02
 
 
@@ -102,7 +105,8 @@ class Watch:
 
     def passing(self, object: Any, message: Message) -> bool:
         if message["method"] == "close" and object is self._context and self._busy():
-            self.drained(lambda: self._pipe and self._pipe.forward(message))
+            assert self._pipe is not None
+            self.drained(partial(self._pipe.forward, message))
             return False
         aborted = (message.get("params") or {}).get("id") if message["method"] == "__abort__" else None
         underway = self._open.get(aborted) if aborted is not None else None
@@ -263,7 +267,9 @@ class Watch:
             frame="" if frame is None or page is None or page.looker.is_main(frame) else frame._name or frame._url,
             site=_site(sent.frames),
             url=str(self._told.hide(getattr(frame or (page and page.main), "_url", "") or "")),
-            beside=tuple(other.action.number for other in self._open.values() if other.action and other is not underway),
+            beside=tuple(
+                other.action.number for other in self._open.values() if other.action and other is not underway
+            ),
         )
 
     def _over(self, underway: Underway) -> None:
@@ -356,7 +362,9 @@ class Watch:
                 self._tell()
                 self._go_on(page)
 
-            told = pictures.taken(self._pipe, page, state, lambda name, content: self._told.attach(action, name, content))
+            told = pictures.taken(
+                self._pipe, page, state, lambda name, content: self._told.attach(action, name, content)
+            )
             drive(told, drawn)
 
     def _busy(self) -> bool:
