@@ -24,7 +24,7 @@ from lockstep.log import untapped
 from lockstep.log.model import RunState, Value
 from lockstep.log.native import belongs
 from lockstep.session import coverage, engine, refusal
-from lockstep.session.call import Call
+from lockstep.session.call import Call, Piece
 from lockstep.session.effects import LiveCall
 from lockstep.session.forked import Answered, ForkedCall, given, revealed
 from lockstep.session.native.calls import UNCOUNTED, Strand, Uncounted
@@ -229,6 +229,12 @@ class Undecided(ForkedCall):
     async def aready(self) -> None:
         if self._to is None:
             self._decide()
+
+    def now(self) -> Piece:
+        """See `NativeCall.now`; of one that was given its answer, the next piece."""
+        to: Any = self._to
+        piece: Piece = to.now() if isinstance(to, NativeCall) else to.take()
+        return piece
 
     def _decide(self, suspended: bool = False) -> None:
         session = self.session

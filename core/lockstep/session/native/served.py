@@ -68,6 +68,10 @@ class NativeCall(ServedCall):
             _cancel_later(error)
         return self._given(found)
 
+    def now(self) -> Piece:
+        """The next piece, whatever is to come before it: for an adapter that knows itself when its turn has come."""
+        return self._given(self._next())
+
     def end(self, status: str, value: Any = None) -> None:
         super().end(status, value)
         self.session.over(self.recorded)

@@ -1,0 +1,174 @@
+"""Answers the requests of a browser from a record, or, past the cut of a fork, as its policy has it.
+
+    answering = Answering(calls, wall, pace, note)
+    intercept = Intercept(transport, targets, answering, fault)
+
+An exchange is given to the page as it was recorded: whole, in its pieces, as a failure, or not at all where its page
+had left before it was answered. A redirect is answered as such and the browser asks for where it leads by itself, so
+every hop is one request. What is not recorded fails in the page, and is latched as the difference that it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
+from typing import Any
+
+from lockstep.errors import Cut, Stop
+from lockstep.log.model import Kind, Status, Value
+from lockstep.session.call import Call, Piece
+from lockstep.session.native.calls import Calls
+from lockstep_playwright.network import errors, requests
+from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Head, Hold
+from lockstep_playwright.serving import outcome, streams
+from lockstep_playwright.serving.line import Line
+from lockstep_playwright.serving.matching import Match, Note, match
+from lockstep_playwright.serving.outcome import Shape
+from lockstep_playwright.serving.pace import Pace
+from lockstep_playwright.serving.wall import Wall
+
+
+class Answering:
+    """Is an `Answerer`.
+
+    recording  False: what goes wrong here fails the request, and nothing leaves by accident
+    """
+
+    recording = False
+
+    def __init__(self, calls: Calls, wall: Wall, pace: Pace | None, note: Note) -> None:
+        """`pace`: of the calls that are served; None: answers go out as they are asked for. `note` is told what goes
+        out of its order."""
+        self._calls = calls
+        self._wall = wall
+        self._pace = pace
+        self._note = note
+        self._live: dict[str, Call] = {}
+        self._waiting: dict[str, tuple[asyncio.Task[Any], Call]] = {}
+
+    async def asked(self, asked: Asked) -> Decision:
+        try:
+            found = await match(self._calls, asked.lane, requests.told(asked), self._note)
+        except Cut:
+            return Hold()  # nobody knows what came of it
+        except Stop:
+            return Fail()
+        if found.call.live:
+            self._live[asked.id] = found.call
+            return Go()
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting[asked.id] = task, found.call
+        try:
+            return await self._answer(found)
+        except Stop:
+            return Fail()
+        finally:
+            self._waiting.pop(asked.id, None)
+
+    async def _answer(self, found: Match) -> Decision:
+        if found.recorded is None:
+            return _whole(_given(found))
+        match outcome.shape(found.recorded):
+            case Shape.HELD:
+                found.call.end(Status.CANCELLED)
+                return Hold()
+            case Shape.STREAM:
+                return Go(url=self._wall.stream(partial(self._play, found)))
+            case _:
+                pieces = [piece async for piece in self._paced(found)]
+        if outcome.error_of(pieces[-1]) == outcome.EMPTY_RESPONSE:
+            return Go(url=self._wall.stream(streams.drop))
+        return _whole(pieces)
+
+    async def _paced(self, found: Match) -> AsyncGenerator[Piece]:
+        """The pieces of a recorded answer, each when its turn comes, up to where its page left it."""
+        assert found.recorded is not None
+        begin = found.recorded.begin
+        since = begin.at
+        for event in found.events():
+            if event.kind is Kind.END and event.what in outcome.LEFT:
+                found.call.end(event.what)
+                return
+            if self._pace is not None:
+                await self._pace.turn(begin, since, event)
+            since = event.at
+            yield found.now()
+
+    async def _play(self, found: Match, line: Line) -> None:
+        """Sends an answer that comes in pieces."""
+        pieces = self._paced(found)
+        try:
+            first = await anext(pieces)
+            await streams.play(line, _head(first.value), self._bodies(found, pieces))
+        except Stop:
+            line.abort()
+        finally:
+            await pieces.aclose()
+            found.call.end(Status.CLOSED)
+
+    async def _bodies(self, found: Match, pieces: AsyncIterator[Piece]) -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            if piece.status is None:
+                yield _bytes(piece.value)
+            elif piece.status is Status.ERROR:
+                raise streams.Broken
+        if found.recorded is not None and outcome.leaves_off(found.recorded):
+            await asyncio.Event().wait()  # until the browser wants no more of it
+
+    # Of what runs for real, past the cut of a fork.
+
+    def answered(self, asked: Asked, head: Head) -> None:
+        call = self._live.get(asked.id)
+        if call is not None:
+            call.part(head.part())
+
+    def part(self, asked: Asked, data: bytes, when: int = 0) -> None:
+        call = self._live.get(asked.id)
+        if call is not None:
+            call.part(data)
+
+    def over(self, asked: Asked, error: str = "", *, cancelled: bool = False) -> None:
+        """Also of one that is served: its page has given it up, so nobody waits for its answer."""
+        live = self._live.pop(asked.id, None)
+        if live is not None:
+            _end(live, error, cancelled=cancelled)
+        task, call = self._waiting.pop(asked.id, (None, None))
+        if task is not None and call is not None:
+            call.end(Status.CANCELLED)
+            task.cancel()
+
+
+def _end(call: Call, error: str, *, cancelled: bool) -> None:
+    if cancelled:
+        call.end(Status.CANCELLED)
+    elif error:
+        call.end(Status.ERROR, {"error": error})
+    else:
+        call.end(Status.OK)
+
+
+def _given(found: Match) -> list[Piece]:
+    """The pieces of an edited answer, or of a recorded one past the cut."""
+    pieces = [found.now()]
+    while pieces[-1].status is None:
+        pieces.append(found.now())
+    return pieces
+
+
+def _whole(pieces: list[Piece]) -> Decision:
+    """An answer that is given at once."""
+    last = pieces[-1]
+    if last.status is Status.ERROR:
+        return Fail(errors.reason(outcome.error_of(last)))
+    head, *body = [piece.value for piece in pieces if piece.status is None]
+    return Fulfil(_head(head), b"".join(map(_bytes, body)))
+
+
+def _head(value: Value) -> Head:
+    return Head.of(value)
+
+
+def _bytes(value: Value) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()

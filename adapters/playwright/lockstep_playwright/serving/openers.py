@@ -1,0 +1,51 @@
+"""Who opened a WebSocket: the browser tells it by the key of the handshake, which comes to the server too."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from lockstep_playwright.cdp.transport import Transport
+from lockstep_playwright.targets import Targets
+
+_TOLD = "Network.webSocketWillSendHandshakeRequest"
+_LATER = 1.0  # seconds that the browser's word may come behind the handshake itself
+_KEY = "sec-websocket-key"
+
+
+class Openers:
+    """Of one browser; in the loop of its connection. Workers are told of where they have sessions."""
+
+    def __init__(self, transport: Transport, targets: Targets) -> None:
+        self._targets = targets
+        self._lanes: dict[str, str] = {}
+        self._bells: set[asyncio.Event] = set()
+        transport.listen(self._heard)
+
+    async def lane(self, key: str) -> str:
+        """The lane that a handshake with this key comes from, "" where nobody told."""
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        try:
+            async with asyncio.timeout(_LATER):
+                while key not in self._lanes:
+                    await bell.wait()
+                    bell.clear()
+        except TimeoutError:
+            return ""
+        finally:
+            self._bells.discard(bell)
+        return self._lanes.pop(key)
+
+    def _heard(self, method: str, params: dict[str, Any], session: str) -> None:
+        if method != _TOLD:
+            return
+        target = self._targets.targets.get(session)
+        headers = {str(name).lower(): value for name, value in params["request"]["headers"].items()}
+        if target is not None and _KEY in headers:
+            self._lanes[headers[_KEY]] = target.lane
+            for bell in self._bells:
+                bell.set()
+
+
+EVENTS = frozenset({_TOLD})  # what a connection must pass on, for those that have to be told

@@ -1,0 +1,143 @@
+"""When an answer of the record is let out: at its place among the other answers, and among what the agent does.
+
+    pace = Pace(serving, began, note)
+    await pace.action_begins(); …; await pace.action_ends(pos)      # as the agent acts
+    await pace.turn(call, event)                     # before a piece of an answer is handed out
+
+A page shows what has come so far, so an agent that looks at it, or clicks, must find what had come when it was
+recorded. So an answer waits until everything before it in the record has happened (`lockstep.session.native.order`),
+and until the actions have begun that had begun when it came.
+
+Nobody waits for ever. A page that no longer asks for something would block all that came after it, so where nothing
+moves for a moment what is missing is waited for no more, and that is named: the order is another one. How long a moment
+is, is counted in turns of the loop, which Playwright's sync API stops while the agent's own code runs; and what a page
+waited for when it was recorded, by its timers, it may take as long again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lockstep.log.model import Event, Kind
+from lockstep.session.native.order import REACTS, Order, Parked
+from lockstep.session.native.serving import Serving
+
+ORDER = "order"
+
+_LOOK = 0.05  # seconds between two looks at whether anything moves
+_PATIENCE = 1.0  # seconds in which nothing moves
+
+
+class Pace:
+    """Of one served stretch. In one loop.
+
+    waited_in_vain  how many answers went out of their order
+    """
+
+    def __init__(
+        self, serving: Serving, began: Sequence[int], note: Callable[[str, str], Any], *, patience: float = _PATIENCE
+    ) -> None:
+        """`began`: of every recorded action, the position of the last event that was stored when it began. `note` is
+        told what goes out of its order."""
+        self.waited_in_vain = 0
+        self._serving = serving
+        self._began = sorted(began)
+        self._begun = 0
+        self._running = 0
+        self._note = note
+        self._patience = patience
+        self._bells: set[asyncio.Event] = set()
+        self._closed = False
+        if serving.order is None:
+            serving.order = Order(serving.tape)
+        self._order: Order = serving.order
+
+    # What the agent does.
+
+    async def action_begins(self) -> None:
+        """An action is about to begin: returns when it may, since everything has happened that had then."""
+        if self._begun < len(self._began):
+            await self._caught_up(self._began[self._begun] + 1)
+        self._begun += 1
+        self._running += 1
+        self._ring()
+
+    async def action_ends(self, pos: int) -> None:
+        """An action is over, whose step was stored at this position: returns when everything has happened that had
+        then, before the agent goes on and looks at it."""
+        await self._caught_up(pos)
+        self._running -= 1
+
+    def close(self) -> None:
+        """The context is over, or the rest runs for real: nothing waits any more."""
+        self._closed = True
+        self._ring()
+
+    # Who waits.
+
+    async def turn(self, begin: Event, since: int, event: Event) -> None:
+        """Returns when the piece `event` of the call that began with `begin` may be handed out. `since`: when the piece
+        before it came, on the record's clock."""
+        bell = asyncio.Event()
+        parked = Parked(begin, event, bell.set)
+        self._bells.add(bell)
+        self._order.park(parked)
+        asyncio.get_running_loop().call_soon(self._order.advance)
+        try:
+            await self._wait(parked, bell, event.at - since)
+        finally:
+            self._order.leave(parked)
+            self._bells.discard(bell)
+
+    async def _caught_up(self, pos: int) -> None:
+        here = Event(Kind.STEP, pos, 0, "")
+        await self._wait(Parked(here, here, _nothing), asyncio.Event(), 0)
+
+    async def _wait(self, parked: Parked, bell: asyncio.Event, took: int) -> None:
+        """`took`: ns that it may take though nothing moves."""
+        order, pos = self._order, parked.event.pos
+        allowed = self._patience + took / 1e9
+        seen, still = self._serving.progress, 0.0
+        while not self._is_open():
+            first = parked.granted or order.is_first(parked)
+            if first and self._is_due(pos) and (parked.granted or parked.begin is parked.event):
+                return
+            try:
+                # The program may be busy with what it got last: a moment later it is not.
+                await asyncio.wait_for(bell.wait(), REACTS if first and self._is_due(pos) else _LOOK)
+            except TimeoutError:
+                moved = self._serving.progress != seen or (not self._is_due(pos) and not self._running)
+                seen, still = self._serving.progress, 0.0 if moved else still + _LOOK
+            bell.clear()
+            if still > allowed:
+                self._in_vain(parked)
+                return
+            order.advance()
+        order.give_up(pos)
+
+    def _in_vain(self, parked: Parked) -> None:
+        self.waited_in_vain += 1
+        missing = "an action" if not self._is_due(parked.event.pos) else "another answer, or request,"
+        self._order.give_up(parked.event.pos)
+        self._note(
+            ORDER, f"{parked.begin.name or 'an action'} did not wait for {missing} that came first in the record"
+        )
+
+    def _is_open(self) -> bool:
+        """Whether nothing waits any more: what is answered past a difference is nobody's order."""
+        return self._closed or self._serving.latched.stopped
+
+    def _is_due(self, pos: int) -> bool:
+        """Whether the actions have begun that had begun when what is at this position came."""
+        return self._begun >= bisect_left(self._began, pos)
+
+    def _ring(self) -> None:
+        for bell in tuple(self._bells):
+            bell.set()
+
+
+def _nothing() -> None:
+    """Nobody is woken: it looks again by itself."""

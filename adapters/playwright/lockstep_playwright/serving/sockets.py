@@ -1,0 +1,68 @@
+"""WebSockets of a replay: the browser has a real one, and the record talks to it.
+
+    sockets = Sockets(calls, pace, lane_of, note)
+    wall = Wall(sockets.converse)
+
+What the page says is compared with what it said when it was recorded, frame by frame; what the server said comes when
+its turn comes, after what the page had said before. A conversation that had no end goes on until the page ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from websockets.http11 import Request
+
+from lockstep.errors import Stop
+from lockstep.session.call import Asked as Told
+from lockstep.session.native.calls import Calls
+from lockstep_playwright.layout import SOCKET
+from lockstep_playwright.serving.client import Client
+from lockstep_playwright.serving.conversation import Conversation
+from lockstep_playwright.serving.line import Line
+from lockstep_playwright.serving.matching import Note, match
+from lockstep_playwright.serving.pace import Pace
+
+type LaneOf = Callable[[str], Awaitable[str]]
+
+
+class Sockets:
+    """Those of one browser. Used in the loop of its wall."""
+
+    def __init__(self, calls: Calls, pace: Pace | None, lane_of: LaneOf, note: Note) -> None:
+        """`lane_of`: the lane that opened a socket, by the key of its handshake, "" where nobody knows."""
+        self._calls = calls
+        self._pace = pace
+        self._lane_of = lane_of
+        self._note = note
+
+    async def converse(self, line: Line, origin: str) -> None:
+        """Takes a connection on which a WebSocket may be opened."""
+        client = Client(line)
+        request = await client.opened()
+        if request is None:
+            line.abort()
+            return
+        lane = await self._lane_of(request.headers.get("Sec-WebSocket-Key", ""))
+        said = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
+        offered = [each.strip() for each in said if each.strip()]
+        try:
+            found = await match(self._calls, lane, _told(_url(origin, request), offered), self._note)
+            if found.recorded is None:
+                line.abort()  # an answer past the cut of a fork: there is no conversation to go on with
+                return
+            await Conversation(client, found, self._pace).play(request, offered)
+        except Stop:
+            line.abort()  # as a server that is not there
+
+
+def _url(origin: str, request: Request) -> str:
+    scheme, _, authority = origin.partition("://")
+    default = ":80" if scheme == "ws" else ":443"
+    return f"{scheme}://{authority.removesuffix(default)}{request.path}"
+
+
+def _told(url: str, protocols: list[str]) -> Told:
+    request: dict[str, Any] = {"url": url, "protocols": protocols}
+    return Told(url, SOCKET, request, request)

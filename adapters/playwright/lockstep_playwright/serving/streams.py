@@ -1,0 +1,59 @@
+"""An answer that came in pieces, as a server sends it: each piece when its turn comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from lockstep_playwright.network.exchange import Head
+from lockstep_playwright.serving.line import Line
+from lockstep_playwright.serving.recoding import coder
+
+# Of the connection that it came over, and not of the answer.
+_HOPS = frozenset({"transfer-encoding", "connection", "keep-alive", "proxy-connection", "upgrade", "trailer"})
+_LAST = b"0\r\n\r\n"
+
+
+class Broken(Exception):
+    """The answer breaks off here."""
+
+
+async def play(line: Line, head: Head, pieces: AsyncIterator[bytes]) -> None:
+    """Sends an answer, until the pieces end, break off (`Broken`), or the browser wants no more of them. An encoding
+    that was taken off is put back where we have one like it."""
+    coded = coder(head.decoded) if head.decoded else None
+    headers = [pair for pair in head.headers if pair[0].lower() not in _HOPS]
+    if coded is not None:
+        headers = [pair for pair in headers if pair[0].lower() != "content-length"]
+        headers.append(("content-encoding", head.decoded))
+    whole = any(name.lower() == "content-length" for name, _ in headers)
+    lines = [f"HTTP/1.1 {head.status} {head.reason}".rstrip(), *(f"{name}: {value}" for name, value in headers)]
+    lines += ["connection: close"] if whole else ["transfer-encoding: chunked", "connection: close"]
+    await line.write("\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape"))
+    try:
+        async for data in pieces:
+            sent = coded.piece(data) if coded is not None else data
+            await line.write(sent if whole else _chunk(sent))
+        last = coded.last() if coded is not None else b""
+        await line.write(last if whole else _chunk(last) + _LAST)
+    except Broken:
+        line.abort()
+
+
+async def drop(line: Line) -> None:
+    """No answer at all: the browser says that it was empty."""
+    await line.finish()
+
+
+async def until_gone(line: Line, playing: asyncio.Task[None]) -> None:
+    """Ends what plays on a line once the browser has closed it; what it sends meanwhile is its request's body."""
+    try:
+        while await line.read():
+            pass
+    except OSError:
+        pass
+    playing.cancel()
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
