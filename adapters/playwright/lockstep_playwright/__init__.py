@@ -13,11 +13,15 @@ from importlib import import_module
 from typing import Any
 
 from lockstep.adapter import require
-from lockstep_playwright.adapter import adapter
+from lockstep.taps.imports import when_imported
+from lockstep_playwright.adapter import adapter, attach
 
 __all__ = ["CdpTap", "adapter", "launch", "step", "tap"]
 
 _HOMES = {"CdpTap": "attached", "launch": "launching", "step": "tapping", "tap": "tapping"}
+
+# For sessions in code, which begin before Playwright does and its `tap` comes.
+when_imported("playwright", attach)
 
 
 def __getattr__(name: str) -> Any:

@@ -60,8 +60,8 @@ def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
     return afork(store, place, target, options)
 
 
-def _attach(module: ModuleType) -> None:
-    """In a program under `lockstep record` or `replay`, and in a session in code."""
+def attach(module: ModuleType) -> None:
+    """In a program under `lockstep record` or `replay`, or that has imported this package itself."""
     from lockstep_playwright.wire import attaching
 
     attaching.attach()
@@ -73,7 +73,7 @@ adapter = Adapter(
     distribution="playwright",
     extra="playwright",
     modules=("playwright",),
-    instrument=_attach,
+    instrument=attach,
     tested=Versions("1.60", "1.65.2"),
     steps=Steps(kind="action", what="each action on a page: goto, click, fill, evaluate, expect, …", state=_state),
     restore=Way(
