@@ -1,7 +1,7 @@
 """Numbers of the messages that Playwright's client sends: answers name them, so a replay's must be the recorded ones.
 
-Since 1.65 they are counted over all that the process has ever sent; with a session on, each connection counts by itself,
-as before. Tried with playwright 1.60 to 1.65.
+Since 1.65 they are counted over all that the process has ever sent; with a session on, each connection counts by
+itself, as before. Tried with playwright 1.60 to 1.65.
 """
 
 from __future__ import annotations
