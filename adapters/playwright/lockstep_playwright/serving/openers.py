@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from lockstep_playwright.cdp.transport import Transport
+from lockstep_playwright.serving.bell import Bell
 from lockstep_playwright.targets import Targets
 
 _TOLD = "Network.webSocketWillSendHandshakeRequest"
@@ -14,28 +14,25 @@ _KEY = "sec-websocket-key"
 
 
 class Openers:
-    """Of one browser; in the loop of its connection. Workers are told of where they have sessions."""
+    """Of one browser. Workers are told of where they have sessions."""
 
     def __init__(self, transport: Transport, targets: Targets) -> None:
         self._targets = targets
         self._lanes: dict[str, str] = {}
-        self._bells: set[asyncio.Event] = set()
+        self._bells: set[Bell] = set()
         transport.listen(self._heard)
 
     async def lane(self, key: str) -> str:
         """The lane that a handshake with this key comes from, "" where nobody told."""
-        bell = asyncio.Event()
+        bell = Bell()
         self._bells.add(bell)
         try:
-            async with asyncio.timeout(_LATER):
-                while key not in self._lanes:
-                    await bell.wait()
-                    bell.clear()
-        except TimeoutError:
-            return ""
+            while (lane := self._lanes.pop(key, None)) is None:
+                if not await bell.heard(_LATER):
+                    return ""
+            return lane
         finally:
             self._bells.discard(bell)
-        return self._lanes.pop(key)
 
     def _heard(self, method: str, params: dict[str, Any], session: str) -> None:
         if method != _TOLD:
@@ -44,8 +41,8 @@ class Openers:
         headers = {str(name).lower(): value for name, value in params["request"]["headers"].items()}
         if target is not None and _KEY in headers:
             self._lanes[headers[_KEY]] = target.lane
-            for bell in self._bells:
-                bell.set()
+            for bell in tuple(self._bells):
+                bell.ring()
 
 
 EVENTS = frozenset({_TOLD})  # what a connection must pass on, for those that have to be told

@@ -24,6 +24,7 @@ from typing import Any
 from lockstep.log.model import Event, Kind
 from lockstep.session.native.order import REACTS, Order, Parked
 from lockstep.session.native.serving import Serving
+from lockstep_playwright.serving.bell import Bell
 
 ORDER = "order"
 
@@ -32,7 +33,7 @@ _PATIENCE = 1.0  # seconds in which nothing moves
 
 
 class Pace:
-    """Of one served stretch. In one loop.
+    """Of one served stretch. Usable from any thread and loop.
 
     waited_in_vain  how many answers went out of their order
     """
@@ -40,8 +41,7 @@ class Pace:
     def __init__(
         self, serving: Serving, began: Sequence[int], note: Callable[[str, str], Any], *, patience: float = _PATIENCE
     ) -> None:
-        """`began`: of every recorded action, the position of the last event that was stored when it began. `note` is
-        told what goes out of its order."""
+        """`began`: the positions at which the recorded actions began. `note` is told what goes out of its order."""
         self.waited_in_vain = 0
         self._serving = serving
         self._began = sorted(began)
@@ -49,19 +49,21 @@ class Pace:
         self._running = 0
         self._note = note
         self._patience = patience
-        self._bells: set[asyncio.Event] = set()
+        self._bells: set[Bell] = set()
         self._closed = False
         if serving.order is None:
-            serving.order = Order(serving.tape)
+            serving.order = Order(serving.tape, self._began)
         self._order: Order = serving.order
 
     # What the agent does.
 
     async def action_begins(self) -> None:
         """An action is about to begin: returns when it may, since everything has happened that had then."""
-        if self._begun < len(self._began):
-            await self._caught_up(self._began[self._begun] + 1)
+        number = self._begun
         self._begun += 1
+        if number < len(self._began):
+            await self._caught_up(self._began[number])
+            self._order.come(self._began[number])
         self._running += 1
         self._ring()
 
@@ -81,46 +83,45 @@ class Pace:
     async def turn(self, begin: Event, since: int, event: Event) -> None:
         """Returns when the piece `event` of the call that began with `begin` may be handed out. `since`: when the piece
         before it came, on the record's clock."""
-        bell = asyncio.Event()
-        parked = Parked(begin, event, bell.set)
-        self._bells.add(bell)
+        bell = Bell()
+        parked = Parked(begin, event, bell.ring)
         self._order.park(parked)
         asyncio.get_running_loop().call_soon(self._order.advance)
         try:
             await self._wait(parked, bell, event.at - since)
         finally:
             self._order.leave(parked)
-            self._bells.discard(bell)
 
     async def _caught_up(self, pos: int) -> None:
         here = Event(Kind.STEP, pos, 0, "")
-        await self._wait(Parked(here, here, _nothing), asyncio.Event(), 0)
+        await self._wait(Parked(here, here, _nothing), Bell(), 0)
 
-    async def _wait(self, parked: Parked, bell: asyncio.Event, took: int) -> None:
+    async def _wait(self, parked: Parked, bell: Bell, took: int) -> None:
         """`took`: ns that it may take though nothing moves."""
         order, pos = self._order, parked.event.pos
         allowed = self._patience + took / 1e9
         seen, still = self._serving.progress, 0.0
-        while not self._is_open():
-            first = parked.granted or order.is_first(parked)
-            if first and self._is_due(pos) and (parked.granted or parked.begin is parked.event):
-                return
-            try:
+        self._bells.add(bell)
+        try:
+            while not self._is_open():
+                first = parked.granted or order.is_first(parked)
+                if first and (parked.granted or parked.begin is parked.event):
+                    return
                 # The program may be busy with what it got last: a moment later it is not.
-                await asyncio.wait_for(bell.wait(), REACTS if first and self._is_due(pos) else _LOOK)
-            except TimeoutError:
-                moved = self._serving.progress != seen or (not self._is_due(pos) and not self._running)
-                seen, still = self._serving.progress, 0.0 if moved else still + _LOOK
-            bell.clear()
-            if still > allowed:
-                self._in_vain(parked)
-                return
-            order.advance()
-        order.give_up(pos)
+                if not await bell.heard(REACTS if first else _LOOK):
+                    moved = self._serving.progress != seen or self._thinks(pos)
+                    seen, still = self._serving.progress, 0.0 if moved else still + _LOOK
+                if still > allowed:
+                    self._in_vain(parked)
+                    return
+                order.advance()
+            order.give_up(pos)
+        finally:
+            self._bells.discard(bell)
 
     def _in_vain(self, parked: Parked) -> None:
         self.waited_in_vain += 1
-        missing = "an action" if not self._is_due(parked.event.pos) else "another answer, or request,"
+        missing = "another answer, or request," if self._is_due(parked.event.pos) else "an action"
         self._order.give_up(parked.event.pos)
         self._note(
             ORDER, f"{parked.begin.name or 'an action'} did not wait for {missing} that came first in the record"
@@ -134,9 +135,13 @@ class Pace:
         """Whether the actions have begun that had begun when what is at this position came."""
         return self._begun >= bisect_left(self._began, pos)
 
+    def _thinks(self, pos: int) -> bool:
+        """Whether an action has to begin first, and none is on: the agent takes the time that it takes."""
+        return not self._running and not self._is_due(pos)
+
     def _ring(self) -> None:
         for bell in tuple(self._bells):
-            bell.set()
+            bell.ring()
 
 
 def _nothing() -> None:

@@ -1,0 +1,62 @@
+"""All that a replayed browser needs in the place of the network.
+
+    network = Network(serving, recorded.began, server.note)      # of a fork: Forking, with its own note
+    await network.start()                                        # before the browser is launched
+    … launch(args=network.switches()) …
+    linked = await link(transport, context, network.answerer, prepare, fault)
+    network.know(linked)
+    await network.pace.action_begins(); …                        # as the agent acts
+    await network.stop()
+
+The loop in which it is started has the streams and WebSockets; that of the connection may be another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockstep.session.native.forking import Forking
+from lockstep.session.native.serving import Serving
+from lockstep_playwright.connecting import Linked
+from lockstep_playwright.serving.answering import Answering
+from lockstep_playwright.serving.matching import Note
+from lockstep_playwright.serving.openers import Openers
+from lockstep_playwright.serving.pace import Pace
+from lockstep_playwright.serving.sockets import Sockets
+from lockstep_playwright.serving.wall import Wall
+
+
+class Network:
+    """See above.
+
+    answerer  decides on the browser's requests
+    pace      when what is recorded comes; told of the agent's actions
+    wall      what stands before the real network
+    """
+
+    def __init__(self, calls: Serving | Forking, began: Sequence[int], note: Note) -> None:
+        """`began`: the positions at which the recorded actions began, of those that are served. `note` is told what
+        goes out of its order."""
+        self._openers: Openers | None = None
+        self.pace = Pace(calls if isinstance(calls, Serving) else calls.served, began, note)
+        self.wall = Wall(Sockets(calls, self.pace, self._lane_of, note).converse)
+        self.answerer = Answering(calls, self.wall, self.pace, note)
+
+    async def start(self) -> None:
+        await self.wall.start()
+
+    async def stop(self) -> None:
+        """The browser is gone."""
+        self.pace.close()
+        await self.wall.stop()
+
+    def switches(self) -> tuple[str, ...]:
+        """See `Wall.switches`."""
+        return self.wall.switches()
+
+    def know(self, linked: Linked) -> None:
+        """The browser is connected to: it is asked who opens a WebSocket."""
+        self._openers = Openers(linked.transport, linked.targets)
+
+    async def _lane_of(self, key: str) -> str:
+        return "" if self._openers is None else await self._openers.lane(key)
