@@ -89,7 +89,7 @@ class Sessions:
 
     # Commands.
 
-    def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def _begin[T](self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work, context=self._inside)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -99,11 +99,12 @@ class Sessions:
         target = self._sessions.get(session)
         if target is None:
             raise CdpError(method, "Session with given id not found")
+        more = (None,) if self._timed else ()
         try:
-            more = (None,) if self._timed else ()
-            return await target.send(method, dict(params or {}), *more) or {}
+            found: dict[str, Any] | None = await target.send(method, dict(params or {}), *more)
         except Exception as error:
             raise CdpError(method, str(error)) from error
+        return found or {}
 
     async def _posted(self, method: str, params: Params | None, session: str) -> None:
         try:

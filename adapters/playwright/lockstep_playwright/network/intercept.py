@@ -17,6 +17,7 @@ import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from lockstep.session.lanes import INSIDE
@@ -33,7 +34,7 @@ type Fault = Callable[[str, BaseException], Any]
 class Held:
     """One request, from its hold until it is over. A hop of a redirect is one of its own."""
 
-    __slots__ = ("answerer", "asked", "failed", "head", "network", "over", "sent")
+    __slots__ = ("answerer", "asked", "failed", "head", "network", "over", "sent", "waiting")
 
     def __init__(self, answerer: Answerer, network: str) -> None:
         self.answerer = answerer
@@ -43,6 +44,7 @@ class Held:
         self.head = False  # its answer has begun
         self.failed = ""  # it failed for this reason; how exactly the browser says later
         self.over = False
+        self.waiting: list[Callable[[], None]] | None = None  # what is told before its answer is known to have begun
 
     def end(self, error: str = "", *, cancelled: bool = False) -> None:
         """It is over, which the answerer is told once."""
@@ -191,12 +193,17 @@ class Intercept:
                 self._tell(held, (head, b""))
                 return
             if heads.is_open_ended(head) and held.asked.session:
+                held.waiting = []
                 streamed = await self._streams.begin(held.network, held.asked.session)
+                waiting, held.waiting = held.waiting, None
                 if streamed is not None:
                     held.head = True
                     held.answerer.answered(held.asked, head)
                     for data, when in streamed:
                         held.answerer.part(held.asked, data, when)
+                for told in waiting:
+                    told()
+                if streamed is not None:
                     return
             if heads.is_endless(head):
                 held.head = True
@@ -251,28 +258,45 @@ class Intercept:
             self._cookies.told(params, session)
 
     def _data(self, params: dict[str, Any], session: str) -> None:
-        held = self._by_network.get(params["requestId"])
-        if held is None or held.over or held.asked is None or session != held.asked.session:
+        held = self._told_of(params, session)
+        if held is None or held.asked is None:
+            return
+        if held.waiting is not None:
+            held.waiting.append(partial(self._data, params, session))
             return
         for data, when in self._streams.data(params):
             held.answerer.part(held.asked, data, when)
 
     def _finished(self, params: dict[str, Any], session: str) -> None:
-        held = self._by_network.get(params["requestId"])
-        if held is not None and held.asked is not None and session == held.asked.session and held.head:
+        held = self._told_of(params, session)
+        if held is None:
+            return
+        if held.waiting is not None:
+            held.waiting.append(partial(self._finished, params, session))
+        elif held.head:
             self._end(held)
 
     def _failed(self, params: dict[str, Any], session: str) -> None:
-        held = self._by_network.get(params["requestId"])
-        if held is None or (held.asked is not None and session != held.asked.session):
+        held = self._told_of(params, session)
+        if held is None:
             return
-        if held.asked is None:
-            held.over = True  # before it was known whose it is
-            return
-        if params.get("canceled"):
-            self._end(held, cancelled=True)
+        if held.waiting is not None:
+            held.waiting.append(partial(self._failed, params, session))
+        elif held.asked is None:
+            held.over = True  # given up before it was known whose it is
+        elif params.get("canceled"):
+            # Of a stream that a page has read to its end, the browser may say that too; one that was still on is held
+            # once more, with an error.
+            self._end(held, cancelled=not held.head or bool(held.failed))
         elif held.sent:
             self._end(held, str(params.get("errorText") or errors.called(held.failed)))
+
+    def _told_of(self, params: dict[str, Any], session: str) -> Held | None:
+        """The request that an event is about, unless it is over, or another session than that of its page speaks."""
+        held = self._by_network.get(params["requestId"])
+        if held is None or held.over or (held.asked is not None and session != held.asked.session):
+            return None
+        return held
 
 
 def _asked(name: str, params: dict[str, Any], asker: Asker, body: bytes) -> Asked:

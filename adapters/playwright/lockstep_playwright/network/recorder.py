@@ -5,32 +5,23 @@ intercept = Intercept(transport, targets, Recorder(journal, fault), fault)
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from lockstep.log.model import Status
+from lockstep.log.model import Status, Value
 from lockstep.session.call import Call
 from lockstep.session.native.calls import Calls
-from lockstep_playwright.layout import HTTP
+from lockstep_playwright.layout import HTTP, SOCKET
 from lockstep_playwright.network import requests
-from lockstep_playwright.network.exchange import Asked, Decision, Go, Head
-
-type Fault = Callable[[str, BaseException], Any]
+from lockstep_playwright.network.exchange import Asked, Decision, Go, Head, Headers
 
 
 class Recorder:
-    """Is an `Answerer`. `calls`: those of a journal, which all run for real. `asks`: how many requests are on now."""
+    """Is an `Answerer`, and `Told` of sockets. `calls`: those of a journal, which all run for real."""
 
     recording = True
 
-    def __init__(self, calls: Calls, fault: Fault) -> None:
+    def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._fault = fault
         self._open: dict[str, Call] = {}
-
-    @property
-    def asks(self) -> int:
-        return len(self._open)
+        self._sockets: dict[str, Call] = {}
 
     async def asked(self, asked: Asked) -> Decision:
         """See `Answerer.asked`."""
@@ -63,3 +54,28 @@ class Recorder:
             call.end(Status.ERROR, {"error": error})
         else:
             call.end(Status.OK)
+
+    # WebSockets.
+
+    def opened(self, name: str, lane: str, url: str, protocols: tuple[str, ...]) -> None:
+        """See `Told.opened`."""
+        call = self._sockets[name] = self._calls.call(lane, SOCKET)
+        told = requests.socket(url, protocols)
+        call.ask(told.name, told.request, told.key)
+
+    def accepted(self, name: str, status: int, headers: Headers) -> None:
+        """See `Told.accepted`."""
+        pairs: list[Value] = [[key, value] for key, value in headers]
+        self._sockets[name].part({"status": status, "headers": pairs})
+
+    def frame(self, name: str, frame: dict[str, Value]) -> None:
+        """See `Told.frame`."""
+        self._sockets[name].part(frame)
+
+    def ended(self, name: str, how: dict[str, Value], *, cancelled: bool = False) -> None:
+        """See `Told.ended`."""
+        call = self._sockets.pop(name)
+        if cancelled:
+            call.end(Status.CANCELLED)
+        else:
+            call.end(Status.OK, how)

@@ -7,13 +7,14 @@ others are the browser's own, or of the origin and cookies that it has anyway; t
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from msgspec.structs import replace
 
 from lockstep.log.model import Value
 from lockstep.session.call import Asked as Told
 from lockstep.taps.http import request as core
-from lockstep_playwright.layout import HTTP
+from lockstep_playwright.layout import HTTP, SOCKET
 from lockstep_playwright.network.exchange import Asked
 
 _WANTED = frozenset({"range", "content-type", "access-control-request-method"})
@@ -27,11 +28,18 @@ def told(asked: Asked) -> Told:
     wanted = [pair for pair in asked.headers if _is_wanted(*pair)]
     found = core.asked(asked.method, asked.url, wanted, asked.body)
     headers: list[Value] = [[name, value] for name, value in asked.headers]
-    key: dict[str, Value] = {**found.key, "body": _renamed(found.key["body"])}  # type: ignore[index,arg-type,dict-item]
+    matched: Any = found.key
+    key: dict[str, Value] = {**matched, "body": _renamed(matched["body"])}
     request: dict[str, Value] = {
         "method": asked.method, "url": asked.url, "headers": headers, "body": asked.body, "for": asked.resource,
     }  # fmt: skip
     return replace(found, kind=HTTP, request=request, key=key)
+
+
+def socket(url: str, protocols: tuple[str, ...]) -> Told:
+    """The same of a WebSocket."""
+    request: dict[str, Value] = {"url": url, "protocols": list(protocols)}
+    return Told(url, SOCKET, request, request)
 
 
 def _is_wanted(name: str, value: str) -> bool:
