@@ -33,7 +33,7 @@ class Conversation:
         self._serving = found.serving
         self._pace = pace
 
-    async def play(self, request: Request, offered: list[str]) -> None:
+    async def play(self, request: Request, offered: tuple[str, ...]) -> None:
         client = self._client
         pieces = [(event, self._stored(seq, event)) for seq, event, _ in self._recorded.pieces]
         since = self._recorded.begin.at
@@ -163,6 +163,6 @@ def _shown(frame: dict[str, Any]) -> str:
     return str(frame.get("text", frame.get("base64", "")))
 
 
-def _protocol(offered: list[str]) -> list[list[str]]:
+def _protocol(offered: tuple[str, ...]) -> list[list[str]]:
     """What a server that is not known chose: the first."""
     return [["sec-websocket-protocol", offered[0]]] if offered else []

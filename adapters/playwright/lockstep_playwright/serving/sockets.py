@@ -10,14 +10,12 @@ its turn comes, after what the page had said before. A conversation that had no 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from websockets.http11 import Request
 
 from lockstep.errors import Stop
-from lockstep.session.call import Asked as Told
 from lockstep.session.native.calls import Calls
-from lockstep_playwright.layout import SOCKET
+from lockstep_playwright.network import requests
 from lockstep_playwright.serving.client import Client
 from lockstep_playwright.serving.conversation import Conversation
 from lockstep_playwright.serving.line import Line
@@ -46,9 +44,9 @@ class Sockets:
             return
         lane = await self._lane_of(request.headers.get("Sec-WebSocket-Key", ""))
         said = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
-        offered = [each.strip() for each in said if each.strip()]
+        offered = tuple(each.strip() for each in said if each.strip())
         try:
-            found = await match(self._calls, lane, _told(_url(origin, request), offered), self._note)
+            found = await match(self._calls, lane, requests.socket(_url(origin, request), offered), self._note)
             if found.recorded is None:
                 line.abort()  # an answer past the cut of a fork: there is no conversation to go on with
                 return
@@ -61,8 +59,3 @@ def _url(origin: str, request: Request) -> str:
     scheme, _, authority = origin.partition("://")
     default = ":80" if scheme == "ws" else ":443"
     return f"{scheme}://{authority.removesuffix(default)}{request.path}"
-
-
-def _told(url: str, protocols: list[str]) -> Told:
-    request: dict[str, Any] = {"url": url, "protocols": protocols}
-    return Told(url, SOCKET, request, request)
