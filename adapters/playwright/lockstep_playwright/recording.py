@@ -134,6 +134,9 @@ class Recorder:
     def hide(self, value: Value) -> Value:
         return self.journal.hide(value)
 
+    def secret(self, value: str) -> None:
+        self.journal.secrets.stand(value.encode("utf-8", "surrogatepass"), "password")
+
     def expected(self, action: Action) -> tuple[str, str] | None:
         return None
 

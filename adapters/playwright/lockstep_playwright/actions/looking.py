@@ -182,9 +182,9 @@ class Looker:
 
 
 def _cookie(found: dict[str, Any]) -> dict[str, Any]:
-    """A cookie without what its server's clock makes of it."""
-    kept = ("name", "value", "domain", "path", "httpOnly", "secure", "sameSite", "session")
-    return {name: found.get(name) for name in kept}
+    """A cookie without what its server's clock makes of it, written so that its value is hidden as in a header."""
+    kept = ("domain", "path", "httpOnly", "secure", "sameSite", "session")
+    return {"set-cookie": f"{found.get('name')}={found.get('value')}", **{name: found.get(name) for name in kept}}
 
 
 def _value(result: Message | None) -> dict[str, Any] | None:

@@ -343,8 +343,10 @@ class Watch:
 
     def _tell_of(self, underway: Underway) -> None:
         assert self._pipe is not None
-        action, done = underway.told(self._told, self._pipe.object)
+        assert underway.action is not None
+        action = underway.action
         try:
+            action, done = underway.told(self._told, self._pipe.object)
             self._told.end(action, done)
         except Exception as error:
             self._told.fault("the end of an action", error)
