@@ -10,13 +10,14 @@ A context of Playwright's does not say how the browser calls it. A cookie of a m
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lockstep_playwright.cdp.transport import Transport
+from lockstep_playwright.cdp.transport import Params, Transport
 from lockstep_playwright.network.answerer import Answerer
 from lockstep_playwright.network.intercept import Intercept
-from lockstep_playwright.targets import Prepare, Targets
+from lockstep_playwright.network.sockets import Sockets
+from lockstep_playwright.targets import Prepare, Target, Targets
 
 type Fault = Callable[[str, BaseException], Any]
 
@@ -43,9 +44,19 @@ async def link(
     transport: Transport, context: str, answerer: Answerer, prepare: Prepare | None, fault: Fault
 ) -> Linked:  # fmt: skip
     """Holds all requests of a browser context, from now on. Raises CdpError."""
-    targets = Targets(transport, context=context, prepare=prepare, fault=fault)
+
+    def prepared(target: Target) -> Iterable[tuple[str, Params]]:
+        if prepare is not None:
+            yield from prepare(target)
+        if sockets is not None:
+            yield from sockets.prepare(target)
+
+    targets = Targets(transport, context=context, prepare=prepared, fault=fault)
     intercept = Intercept(transport, targets, answerer, fault)
+    sockets = Sockets(transport, targets, answerer.sockets, fault) if answerer.sockets is not None else None
     await intercept.start()
+    if sockets is not None:
+        sockets.start()
     await targets.start()
     return Linked(transport, targets, intercept)
 

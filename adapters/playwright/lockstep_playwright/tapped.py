@@ -69,7 +69,7 @@ class Tapped:
         recorder.closing = self._closing
         if attached.transport is not None:
             try:
-                await attached.link(name, Exchanges(recorder.journal, self.fault), None)
+                await attached.link(name, Exchanges(recorder.journal), None)
             except Exception as error:
                 self.fault("the network of the context", error)
         await attached.watch(recorder, attachments=self._asked.attachments)

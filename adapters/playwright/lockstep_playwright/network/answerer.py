@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from lockstep_playwright.network.exchange import Asked, Decision, Head
+from lockstep_playwright.network.sockets import Told
 
 
 class Answerer(Protocol):
@@ -14,9 +15,11 @@ class Answerer(Protocol):
     must not raise and are told in the order in which things came; after `over` nothing more is told of a request.
 
     recording  whether a request that it says nothing of is made for real
+    sockets    who is told of WebSockets, None where nobody is
     """
 
     recording: bool
+    sockets: Told | None
 
     async def asked(self, asked: Asked) -> Decision:
         """A request is held. It stays so until this returns."""

@@ -11,6 +11,7 @@ from lockstep.session.native.calls import Calls
 from lockstep_playwright.layout import HTTP, SOCKET
 from lockstep_playwright.network import requests
 from lockstep_playwright.network.exchange import Asked, Decision, Go, Head, Headers
+from lockstep_playwright.network.sockets import Told
 
 
 class Recorder:
@@ -19,6 +20,7 @@ class Recorder:
     recording = True
 
     def __init__(self, calls: Calls) -> None:
+        self.sockets: Told | None = self
         self._calls = calls
         self._open: dict[str, Call] = {}
         self._sockets: dict[str, Call] = {}

@@ -1,9 +1,8 @@
 """WebSockets of a browser, as they are told: what was opened by whom, each frame, and how it ended.
 
     sockets = Sockets(transport, targets, recorder, fault)
-    targets = Targets(…, prepare=lambda target: [*shim(target), *sockets.prepare(target)])
-    sockets.start()
-    sockets.lane_of(key)              # who has opened the socket with this Sec-WebSocket-Key, "" if nobody knows
+    sockets.start()                   # before targets are attached to, whose `prepare` asks this one's
+
 
 Frames are the Network domain's, which does not say how a socket ended. A script of ours (`closing.js`) does, where it
 was there before the page's first one; else the end has no code.
@@ -29,7 +28,6 @@ from lockstep_playwright.targets import Target, Targets
 
 BINDING = "__lockstep_socket"
 _TEXT = 1  # the opcode
-_MOST_KEYS = 1000
 _WITH_DOCUMENT = frozenset({"page", "iframe"})
 
 type Fault = Callable[[str, BaseException], Any]
@@ -67,15 +65,14 @@ class _Socket(msgspec.Struct):
 
 
 class Sockets:
-    """See above. `told`: None to know who opens them only."""
+    """See above."""
 
-    def __init__(self, transport: Transport, targets: Targets, told: Told | None, fault: Fault) -> None:
+    def __init__(self, transport: Transport, targets: Targets, told: Told, fault: Fault) -> None:
         self._transport = transport
         self._targets = targets
         self._told = told
         self._fault = fault
         self._open: dict[str, _Socket] = {}
-        self._keys: dict[str, str] = {}
 
     def start(self) -> None:
         """From now on they are told of."""
@@ -90,10 +87,6 @@ class Sockets:
             yield "Page.addScriptToEvaluateOnNewDocument", {"source": script(), "runImmediately": True}
         elif target.waiting:
             yield "Runtime.evaluate", {"expression": script()}
-
-    def lane_of(self, key: str) -> str:
-        """The lane that has opened a socket, by the key of its handshake."""
-        return self._keys.get(key, "")
 
     def _heard(self, method: str, params: dict[str, Any], session: str) -> None:
         told = _TOLD.get(method)
@@ -115,23 +108,17 @@ class Sockets:
         if socket is None or socket.told:
             return
         headers = {name.lower(): value for name, value in params["request"]["headers"].items()}
-        key = headers.get("sec-websocket-key")
-        if key:
-            self._keys[key] = socket.lane
-            while len(self._keys) > _MOST_KEYS:
-                del self._keys[next(iter(self._keys))]
         offered = headers.get("sec-websocket-protocol", "").split(",")
         self._is_told(socket, tuple(filter(None, map(str.strip, offered))))
 
     def _is_told(self, socket: _Socket, protocols: tuple[str, ...] = ()) -> None:
         if not socket.told:
             socket.told = True
-            if self._told is not None:
-                self._told.opened(socket.name, socket.lane, socket.url, protocols)
+            self._told.opened(socket.name, socket.lane, socket.url, protocols)
 
     def _accepted(self, params: dict[str, Any], session: str) -> None:
         socket = self._of(params, session)
-        if socket is not None and self._told is not None:
+        if socket is not None:
             self._is_told(socket)
             answer = params["response"]
             self._told.accepted(socket.name, int(answer["status"]), tuple(answer["headers"].items()))
@@ -144,7 +131,7 @@ class Sockets:
 
     def _frame(self, params: dict[str, Any], session: str, sender: str) -> None:
         socket = self._of(params, session)
-        if socket is None or self._told is None:
+        if socket is None:
             return
         frame = params["response"]
         content = "text" if frame["opcode"] == _TEXT else "base64"
@@ -176,9 +163,8 @@ class Sockets:
         if not socket.closed or (socket.how is None and self._tells(socket.session)):
             return
         self._open.pop(socket.name, None)
-        if self._told is not None:
-            self._is_told(socket)
-            self._told.ended(socket.name, socket.how or {})
+        self._is_told(socket)
+        self._told.ended(socket.name, socket.how or {})
 
     def _tells(self, session: str) -> bool:
         target = self._targets.targets.get(session)
@@ -187,9 +173,8 @@ class Sockets:
     def _target_gone(self, session: str) -> None:
         for socket in [each for each in self._open.values() if each.session == session]:
             del self._open[socket.name]
-            if self._told is not None:
-                self._is_told(socket)
-                self._told.ended(socket.name, {}, cancelled=True)
+            self._is_told(socket)
+            self._told.ended(socket.name, {}, cancelled=True)
 
     def _of(self, params: dict[str, Any], session: str) -> _Socket | None:
         socket = self._open.get(params["requestId"])

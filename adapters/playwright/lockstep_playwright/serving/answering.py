@@ -36,6 +36,7 @@ class Answering:
     """
 
     recording = False
+    sockets = None  # the wall has them
 
     def __init__(self, calls: Calls, wall: Wall, pace: Pace | None, note: Note) -> None:
         """`pace`: of the calls that are served; None: answers go out as they are asked for. `note` is told what goes
