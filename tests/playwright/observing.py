@@ -36,10 +36,10 @@ OBSERVABLES = (
 BESIDE = ("worker_websocket", "cookies_of_context")
 
 
-def observe(context: Any, url: str) -> dict[str, Any]:
-    """What a page of this context sees of the site, by name."""
+def observe(context: Any, url: str, patience: int = 30) -> dict[str, Any]:
+    """What a page of this context sees of the site, by name; "never" for what takes longer than `patience` seconds."""
     page = context.new_page()
-    page.goto(f"{url}/all")
+    page.goto(f"{url}/all?patience={patience}")
     seen: dict[str, Any] = page.evaluate("window.finished")
     with page.expect_download() as downloading:
         page.click("#download")
@@ -49,10 +49,10 @@ def observe(context: Any, url: str) -> dict[str, Any]:
     return seen
 
 
-async def aobserve(context: Any, url: str) -> dict[str, Any]:
+async def aobserve(context: Any, url: str, patience: int = 30) -> dict[str, Any]:
     """The same by the async API."""
     page = await context.new_page()
-    await page.goto(f"{url}/all")
+    await page.goto(f"{url}/all?patience={patience}")
     seen: dict[str, Any] = await page.evaluate("window.finished")
     async with page.expect_download() as downloading:
         await page.click("#download")

@@ -1,7 +1,7 @@
 // Each observable is what a page can tell of one way of reaching the outside. All begin at once, as on a real page.
 // `finished` is a promise of {name: value}; what takes too long is "never", what fails says how.
 const OTHER = document.getElementById("cross").src.replace(/\/frame$/, "");
-const PATIENCE = 8000;
+const PATIENCE = Number(new URLSearchParams(location.search).get("patience") || 30) * 1000;
 const observed = {};
 const open = [];
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from lockstep_playwright.network.streams import Streams
 from lockstep_playwright.targets import Asker, Targets
 
 type Fault = Callable[[str, BaseException], Any]
+type Ahead = Callable[[Transport, Asked], Awaitable[None]]
 
 
 class Held:
@@ -58,9 +59,13 @@ class Intercept:
     """See above. `answerer` may be set to another one while it runs: requests that were asked before are decided and
     told by the old one until they are over."""
 
-    def __init__(self, transport: Transport, targets: Targets, answerer: Answerer, fault: Fault) -> None:
-        """`fault` is told what goes wrong here: a request that it befalls goes on."""
+    def __init__(
+        self, transport: Transport, targets: Targets, answerer: Answerer, fault: Fault, ahead: Ahead | None = None
+    ) -> None:  # fmt: skip
+        """`fault` is told what goes wrong here: a request that it befalls goes on. `ahead` is waited for before each
+        request is decided on: `Shim.document`."""
         self.answerer = answerer
+        self._ahead = ahead
         self._transport = transport
         self._targets = targets
         self._fault = fault
@@ -143,6 +148,8 @@ class Intercept:
             if held.over:  # given up meanwhile: nobody has been told of it
                 return
             held.asked = _asked(name, params, asker, body)
+            if self._ahead is not None:
+                await self._ahead(self._transport, held.asked)
             decision = await held.answerer.asked(held.asked)
         except Exception as error:
             self._fault("a request of a page", error)
