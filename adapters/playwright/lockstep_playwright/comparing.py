@@ -1,0 +1,94 @@
+"""What a replayed action is compared by: what was asked, and then what came of it. Plain functions over records.
+
+An error counts by its kind and its first line: what follows tells how long was waited for what. A page counts where its
+document had been parsed in both runs, and nothing else was done to it at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from lockstep.errors import Code
+from lockstep.log.model import Value
+from lockstep.session import difference
+from lockstep_playwright.recorded import RecordedAction
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The first thing that differs. `path`: what of the action; `expected` and `actual`: in a line each."""
+
+    code: Code
+    reason: str
+    path: str = ""
+    expected: str = ""
+    actual: str = ""
+
+
+def asked(recorded: RecordedAction, api: str, name: str, arguments: Value, frame: str = "") -> Found | None:
+    """Whether another action begins than was recorded. `arguments` with their secrets hidden."""
+    said = recorded.said
+    if said.get("api") != api:
+        return Found(Code.REQUEST, "another action than recorded", "", _called(recorded.name, said), f"{name} ({api})")
+    first = difference.first(said.get("arguments"), arguments)
+    if first is not None:
+        path, was, now = first
+        return Found(Code.REQUEST, "the action was told something else than recorded", path, was, now)
+    if str(said.get("frame") or "") != frame:
+        was, now = str(said.get("frame") or "(the page)"), frame or "(the page)"
+        return Found(Code.REQUEST, "the action is of another frame than recorded", "frame", was, now)
+    return None
+
+
+def _called(name: str, said: Mapping[str, Any]) -> str:
+    return f"{name} ({said.get('api')})"
+
+
+def outcome(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Found | None:
+    """What came of an action, both as their records say it, with secrets hidden."""
+    was, is_ = recorded["action"], now["action"]
+    if ("error" in was) != ("error" in is_):
+        if "error" in was:
+            return Found(Code.STATE, "the action failed when it was recorded", "error", _failed(was["error"]), "(none)")
+        return Found(Code.STATE, "the action fails, which it did not", "error", "(none)", _failed(is_["error"]))
+    if "error" in was:
+        if _failed(was["error"]) != _failed(is_["error"]):
+            return Found(
+                Code.STATE, "the action fails in another way", "error", _failed(was["error"]), _failed(is_["error"])
+            )
+        return _page(recorded, now)
+    first = difference.first(was.get("result"), is_.get("result"))
+    if first is not None:
+        path, expected, actual = first
+        return Found(Code.STATE, "the action gave something else", f"result{_joined(path)}", expected, actual)
+    return _page(recorded, now)
+
+
+def _joined(path: str) -> str:
+    return path if not path or path.startswith("[") else f".{path}"
+
+
+def _failed(error: Any) -> str:
+    """An error's kind and first line."""
+    if not isinstance(error, Mapping):
+        return str(error)
+    message = str(error.get("message") or "").strip()
+    return f"{error.get('name')}: {message.splitlines()[0] if message else ''}"
+
+
+def _page(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Found | None:
+    if recorded["url"][1] != now["url"][1]:
+        return Found(Code.STATE, "the page is at another address", "url", recorded["url"][1], now["url"][1])
+    if not _counts(recorded) or not _counts(now):
+        return None
+    for what, reason in (("dom", "the page is another one"), ("storage", "what the page has stored is another thing")):
+        was, is_ = recorded[what][1], now[what][1]
+        if was and is_ and was != is_:
+            return Found(Code.STATE, reason, what, was, is_)
+    return None
+
+
+def _counts(record: Mapping[str, Any]) -> bool:
+    return record.get("settled") is not False and not record["action"].get("beside")

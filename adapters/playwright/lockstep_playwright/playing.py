@@ -1,0 +1,211 @@
+"""The agent's actions in a replay: each is the recorded one, begins when it may, and has the recorded outcome.
+
+What it asks of the network is answered meanwhile (`lockstep_playwright.serving`). Actions on one page come in their
+order; those on several pages, each in its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import Any
+
+from lockstep.errors import Code
+from lockstep.log.model import Status, Value
+from lockstep.session import difference
+from lockstep.session.native.served import NativeCall
+from lockstep.session.native.serving import Serving
+from lockstep.session.tape import Recorded as Effect
+from lockstep_playwright import comparing, layout
+from lockstep_playwright.actions import Action, Done
+from lockstep_playwright.apart import Apart
+from lockstep_playwright.comparing import Found
+from lockstep_playwright.recorded import Recorded, RecordedAction
+from lockstep_playwright.recording import record_of
+from lockstep_playwright.serving.pace import Pace
+
+_ENDS = 5.0  # seconds that reads are given to be over, once all else is
+
+
+class Player:
+    """Is `lockstep_playwright.actions.Told`.
+
+    strict    whether the program is stopped at its next action after a request that was not recorded
+    compared  steps that were the recorded ones
+    over      nothing is compared any more
+    """
+
+    def __init__(
+        self, recorded: Recorded, serving: Serving, pace: Pace, apart: Apart, *, strict: bool = False,
+        upto: int | None = None,
+    ) -> None:  # fmt: skip
+        """`serving` and `pace`: in the loop apart. `upto`: position behind which no action is expected."""
+        self.strict = strict
+        self.compared: list[int] = []
+        self.over = False
+        self._recorded = recorded
+        self._serving = serving
+        self._pace = pace
+        self._apart = apart
+        self._stopped = False  # an action was another one: the program goes no further
+        self._left: dict[str, list[RecordedAction]] = {}
+        for action in sorted(recorded.actions, key=lambda each: each.began):
+            if upto is None or action.pos <= upto:
+                self._left.setdefault(action.lane, []).append(action)
+        self._on: dict[int, RecordedAction] = {}
+        self._reads: dict[int, tuple[NativeCall, Effect]] = {}
+        self._taken: list[Future[Any]] = []
+
+    # Actions (`Told`).
+
+    def begin(self, action: Action) -> Awaitable[None] | None:
+        """See `Told`."""
+        if self.over:
+            return None
+        latch = self._serving.latched
+        if latch.stopped:
+            if self.strict or self._stopped or latch.cut:
+                latch.raise_it()
+            return None
+        if action.kind == "read":
+            return self._look(action)
+        lane = layout.action_lane(action.page)
+        left = self._left.get(lane)
+        expected = left[0] if left else None
+        if expected is None:
+            self._past_the_end(lane, action)
+            return None
+        found = comparing.asked(expected, action.api, action.name, self.hide(action.arguments), action.frame)
+        if found is not None:
+            self._differs(expected, found, action)
+        assert left is not None
+        self._on[action.number] = left.pop(0)
+        return self._apart.arun(self._pace.action_begins())
+
+    def _past_the_end(self, lane: str, action: Action) -> None:
+        """An action after the last recorded one of its page."""
+        serving = self._serving
+        self._stopped = True
+        if serving.interrupted:
+            serving.latched.come_to_cut()
+            serving.latched.raise_it()
+        last = self._recorded.actions[-1].pos if self._recorded.actions else self._recorded.turn.pos
+        serving.diverge(
+            Code.EXTRA, "an action after the last one that was recorded on this page", lane=lane, kind=layout.ACTION,
+            name=action.name, actual=f"{action.name} ({action.api})", source=action.site, at=last + 1,
+        )  # fmt: skip
+
+    def end(self, action: Action, done: Done) -> None:
+        """See `Told`."""
+        if self.over:
+            return
+        if action.kind == "read":
+            self._looked(action, done)
+            return
+        expected = self._on.pop(action.number, None)
+        if expected is None or self._serving.latched.stopped:
+            return
+        now: Any = self.hide(record_of(action, done))
+        found = comparing.outcome(expected.record, now)
+        if found is not None:
+            self._differs(expected, found, action)
+        self.compared.append(expected.step)
+        self._taken.append(self._apart.start(self._pace.action_ends(expected.pos)))
+
+    def _differs(self, expected: RecordedAction, found: Found, action: Action) -> None:
+        self._stopped = True
+        self._serving.diverge(
+            found.code, found.reason, lane=expected.lane, kind=layout.ACTION, name=expected.name, at=expected.pos,
+            path=found.path, expected=found.expected, actual=found.actual, source=action.site,
+        )  # fmt: skip
+
+    def attach(self, action: Action, name: str, content: str | bytes) -> None:
+        """See `Told`: what people look at is in the record already."""
+
+    def hide(self, value: Value) -> Value:
+        return self._serving.secrets.hide(value)
+
+    def secret(self, value: str) -> None:
+        """See `Told`. It is known: the recording has it as one."""
+        self._serving.secrets.stand(value.encode("utf-8", "surrogatepass"), "password")
+
+    def expected(self, action: Action) -> tuple[str, str] | None:
+        """See `Told`."""
+        expected = self._on.get(action.number)
+        if expected is None or not expected.settled:
+            return None
+        return expected.after("dom"), expected.after("storage")
+
+    def fault(self, where: str, error: BaseException) -> None:
+        self._serving.fault(where, error)
+
+    # Reads.
+
+    def _look(self, action: Action) -> Awaitable[None] | None:
+        serving, lane = self._serving, layout.read_lane(layout.action_lane(action.page))
+        strand = serving.strand(lane)
+        request: Value = {"api": action.api, "arguments": action.arguments}
+        name, hidden, key = serving.recognised(strand, layout.BROWSER, action.name, request, request)
+        effect = serving.take(strand, key)
+        if effect is None:
+            self._stopped = True
+            serving.match(strand, layout.BROWSER, name, key, hidden)
+            serving.latched.come_to_cut()
+            serving.latched.raise_it()
+        call = NativeCall(serving, strand, layout.BROWSER)
+        call.name = name
+        call.answered_by(effect, key)
+        self._reads[action.number] = call, effect
+        return self._apart.arun(self._pace.caught_up(effect.begin.pos))
+
+    def _looked(self, action: Action, done: Done) -> None:
+        call, effect = self._reads.pop(action.number, (None, None))
+        if call is None or effect is None:
+            return
+        self._taken.append(self._apart.start(call.atake()))
+        if not effect.ended or self._serving.latched.stopped:
+            return
+        seq, event, _ = effect.pieces[-1]
+        body = self._serving.tape.body(seq)
+        found = _read_differs(event.what, body, done, self.hide)
+        if found is not None:
+            self._stopped = True
+            self._serving.diverge(
+                found.code, found.reason, lane=effect.begin.lane, kind=layout.BROWSER, name=effect.begin.name,
+                at=effect, path=found.path, expected=found.expected, actual=found.actual, source=action.site,
+            )  # fmt: skip
+
+    # The end.
+
+    def finish(self) -> None:
+        """The program is through: latches a recorded action that it did not make."""
+        for future in self._taken:
+            try:
+                future.result(_ENDS)
+            except Exception as error:
+                self._serving.fault("what was handed out", error)
+        latch = self._serving.latched
+        if latch.stopped:
+            return
+        left = sorted((each[0] for each in self._left.values() if each), key=lambda each: each.pos)
+        if left:
+            missing = left[0]
+            self._serving.differs(
+                Code.MISSING, "a recorded action was never made", lane=missing.lane, kind=layout.ACTION,
+                name=missing.name, at=missing.pos, expected=f"{missing.name} ({missing.said.get('api')})",
+                actual="(nothing)", source=str(missing.said.get("source") or ""),
+            )  # fmt: skip
+
+
+def _read_differs(status: str, body: Any, done: Done, hide: Callable[[Value], Value]) -> Found | None:
+    """Whether the agent was told something else than when it was recorded."""
+    if (status == Status.OK) != (done.error is None):
+        was = "(it failed)" if status != Status.OK else difference.shown(body)
+        now = "(it fails)" if done.error is not None else difference.shown(hide(done.result))
+        return Found(Code.STATE, "the page says something else", "", was, now)
+    if status != Status.OK:
+        return None
+    first = difference.first(body, hide(done.result))
+    return None if first is None else Found(Code.STATE, "the page says something else", *first)
+
+
