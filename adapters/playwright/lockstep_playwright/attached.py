@@ -2,7 +2,7 @@
 
     attached = Attached(context, endpoint, fault)
     name, about = await attached.reach(mark)              # all of it in Playwright's loop
-    await attached.link(name, answerer, prepare)
+    await attached.link(name, answerer, shim)
     await attached.watch(told)
     …
     await attached.unlink()
@@ -23,7 +23,7 @@ from lockstep_playwright.cdp import sessions, socket
 from lockstep_playwright.cdp.transport import Transport
 from lockstep_playwright.connecting import Linked
 from lockstep_playwright.network.answerer import Answerer
-from lockstep_playwright.targets import Prepare
+from lockstep_playwright.shim.shim import Shim
 
 type Fault = Callable[[str, BaseException], Any]
 
@@ -31,13 +31,15 @@ type Fault = Callable[[str, BaseException], Any]
 class Attached:
     """See above. `transport`: None until it is reached."""
 
-    def __init__(self, context: Any, endpoint: str, fault: Fault) -> None:
-        """`context`: of either API. `fault` is told what goes wrong later, in any thread."""
+    def __init__(self, context: Any, endpoint: str, fault: Fault, apart: Apart | None = None) -> None:
+        """`context`: of either API. `fault` is told what goes wrong later, in any thread. `apart`: a loop that is there
+        already, and stays; else one is made where it is needed."""
         self.transport: Transport | None = None
         self._context = context
         self._endpoint = endpoint
         self._fault = fault
-        self._apart = Apart() if endpoint else None
+        self._apart = apart or (Apart() if endpoint else None)
+        self._keeps = apart is not None
         self._linked: Linked | None = None
         self._watch: Watch | None = None
 
@@ -64,10 +66,15 @@ class Attached:
         self.transport = made
         return await connecting.marked(made, mark), await made.send("Browser.getVersion")
 
-    async def link(self, name: str, answerer: Answerer, prepare: Prepare | None) -> None:
-        """Has an answerer decide on what the context asks. Raises CdpError."""
+    async def link(self, name: str, answerer: Answerer, shim: Shim | None, *, workers: bool = True) -> Linked:
+        """Has an answerer decide on what the context asks. `shim`, `workers`: see `connecting.link`. Raises
+        CdpError."""
         assert self.transport is not None
-        self._linked = await self.there(connecting.link(self.transport, name, answerer, prepare, self._fault))
+        linked = await self.there(
+            connecting.link(self.transport, name, answerer, shim, self._fault, workers=workers)
+        )
+        self._linked = linked
+        return linked
 
     async def watch(self, told: Told, *, attachments: bool = True) -> None:
         """Has the agent's actions told. Raises AdapterError LS410."""
@@ -94,4 +101,17 @@ class Attached:
         if self._apart is not None:
             if linked is not None:
                 self._apart.finish(linked.close(), self._fault)
-            self._apart.close()
+            if not self._keeps:
+                self._apart.close()
+        elif linked is not None:
+            self._let_go(linked)
+
+    def _let_go(self, linked: Linked) -> None:
+        """Of Playwright's own connection, whose loop is still on where other contexts are."""
+        loop = self._context._impl_obj._loop
+        if loop.is_running():
+            loop.create_task(linked.close()).add_done_callback(self._gone)
+
+    def _gone(self, task: Any) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._fault("the end of a connection", task.exception())

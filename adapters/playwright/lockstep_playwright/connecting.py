@@ -1,6 +1,6 @@
 """A connection to the browser of one context: what is asked there is held, and an answerer decides on it.
 
-    linked = await link(transport, context, answerer, prepare, fault)     # before the context's first page loads
+    linked = await link(transport, context, answerer, shim, fault)     # before the context's first page loads
     …
     await linked.close()
 
@@ -17,11 +17,13 @@ from lockstep_playwright.cdp.transport import Params, Transport
 from lockstep_playwright.network.answerer import Answerer
 from lockstep_playwright.network.intercept import Intercept
 from lockstep_playwright.network.sockets import Sockets
-from lockstep_playwright.targets import Prepare, Target, Targets
+from lockstep_playwright.shim.shim import Shim
+from lockstep_playwright.targets import Target, Targets
 
 type Fault = Callable[[str, BaseException], Any]
 
 _MARK = {"domain": "lockstep.invalid", "path": "/", "value": "1"}
+_DOCUMENTS = frozenset({"page", "iframe"})
 _numbers = itertools.count(1)
 
 
@@ -41,18 +43,23 @@ class Linked:
 
 
 async def link(
-    transport: Transport, context: str, answerer: Answerer, prepare: Prepare | None, fault: Fault
+    transport: Transport, context: str, answerer: Answerer, shim: Shim | None, fault: Fault, *, workers: bool = True
 ) -> Linked:  # fmt: skip
-    """Holds all requests of a browser context, from now on. Raises CdpError."""
+    """Holds all requests of a browser context, from now on. Raises CdpError.
+
+    shim     clock and chance of its pages, None for their own. Where pages are not held before their first line of code,
+             it is theirs already, by a script of the context
+    workers  whether they have it too: a run that was recorded where they could not be reached is replayed without
+    """
 
     def prepared(target: Target) -> Iterable[tuple[str, Params]]:
-        if prepare is not None:
-            yield from prepare(target)
+        if shim is not None and transport.full and (workers or target.kind in _DOCUMENTS):
+            yield from shim.prepare(target)
         if sockets is not None:
             yield from sockets.prepare(target)
 
     targets = Targets(transport, context=context, prepare=prepared, fault=fault)
-    intercept = Intercept(transport, targets, answerer, fault)
+    intercept = Intercept(transport, targets, answerer, fault, shim.document if shim is not None else None)
     sockets = Sockets(transport, targets, answerer.sockets, fault) if answerer.sockets is not None else None
     await intercept.start()
     if sockets is not None:

@@ -10,6 +10,7 @@ What it does not keep is the state that a context began with; that is asked of t
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,7 @@ _NAMES = {
     "viewport": "viewport",
 }  # fmt: skip
 _UNSET = "no-override"
+_SECRET = frozenset({"extraHTTPHeaders", "httpCredentials"})
 
 # Of a run's `browser`: what is compared in a replay, and what it is called.
 _COMPARED = {
@@ -82,15 +84,20 @@ def _argument(name: str, value: Any) -> Any:
     return "null" if value == _UNSET else value
 
 
-def browser(
-    options: Mapping[str, Value], *, version: str, headless: bool, user_agent: str, language: str, timezone: str
-) -> dict[str, Value]:  # fmt: skip
-    """What the meta of a run says of its browser. Options that hold secrets are in the turn's request only."""
-    told = {name: value for name, value in options.items() if name not in ("extraHTTPHeaders", "httpCredentials")}
+def browser(options: Mapping[str, Value], about: Mapping[str, Any]) -> dict[str, Value]:
+    """What the meta of a run says of its browser. `about`: what that says of itself, as `Browser.getVersion` does.
+    Options that hold secrets are in the turn's request only."""
+    told = {name: value for name, value in options.items() if name not in _SECRET}
+    agent = str(about.get("userAgent") or "")
     return {
-        "version": version, "headless": headless, "user_agent": user_agent, "viewport": options.get("viewport"),
-        "locale": language, "timezone": timezone, "options": told,
+        "version": str(about.get("product") or "").partition("/")[2], "headless": "Headless" in agent,
+        "user_agent": options.get("userAgent") or agent, "viewport": options.get("viewport"),
+        "locale": options.get("locale") or "", "timezone": options.get("timezoneId") or _zone(), "options": told,
     }  # fmt: skip
+
+
+def _zone() -> str:
+    return datetime.datetime.now().astimezone().tzname() or ""
 
 
 def differences(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:

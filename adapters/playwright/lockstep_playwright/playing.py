@@ -12,7 +12,7 @@ from typing import Any
 
 from lockstep.errors import Code
 from lockstep.log.model import Status, Value
-from lockstep.session import difference
+from lockstep.session import difference, findings
 from lockstep.session.native.served import NativeCall
 from lockstep.session.native.serving import Serving
 from lockstep.session.tape import Recorded as Effect
@@ -184,17 +184,25 @@ class Player:
                 future.result(_ENDS)
             except Exception as error:
                 self._serving.fault("what was handed out", error)
-        latch = self._serving.latched
+        serving = self._serving
+        latch = serving.latched
         if latch.stopped:
+            return
+        if serving.interrupted:
+            latch.come_to_cut()  # what follows is not known: it was cut off
             return
         left = sorted((each[0] for each in self._left.values() if each), key=lambda each: each.pos)
         if left:
             missing = left[0]
-            self._serving.differs(
+            serving.differs(
                 Code.MISSING, "a recorded action was never made", lane=missing.lane, kind=layout.ACTION,
                 name=missing.name, at=missing.pos, expected=f"{missing.name} ({missing.said.get('api')})",
                 actual="(nothing)", source=str(missing.said.get("source") or ""),
             )  # fmt: skip
+            return
+        unread = next((each for each in serving.left() if each.begin.what == layout.BROWSER), None)
+        if unread is not None:
+            latch.stop_at(findings.never_made(serving.tape, unread.seq, unread.begin, unread))
 
 
 def _read_differs(status: str, body: Any, done: Done, hide: Callable[[Value], Value]) -> Found | None:
@@ -207,5 +215,3 @@ def _read_differs(status: str, body: Any, done: Done, hide: Callable[[Value], Va
         return None
     first = difference.first(body, hide(done.result))
     return None if first is None else Found(Code.STATE, "the page says something else", *first)
-
-

@@ -22,6 +22,7 @@ from lockstep.log.model import Event, Kind, Value
 from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep_playwright import layout
+from lockstep_playwright.shim.shim import MODES, Shim
 
 
 class RecordedAction(msgspec.Struct, frozen=True):
@@ -111,10 +112,12 @@ class Recorded:
         found = self.meta.get("browser")
         return found if isinstance(found, Mapping) else {}
 
-    @property
-    def shim(self) -> Mapping[str, Any]:
+    def shim(self) -> Shim | None:
+        """A fresh one like that of the recording; None where it had none."""
         found = self.meta.get("shim")
-        return found if isinstance(found, Mapping) else {}
+        told: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+        mode = next((each for each in MODES if each == told.get("mode")), None)
+        return None if mode is None else Shim(mode, seed=str(told.get("seed")), start=int(told.get("start") or 0))
 
     @property
     def own_socket(self) -> bool:

@@ -11,7 +11,7 @@ the run is then called incomplete.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from lockstep.log.model import Event, Kind, Status, Value
@@ -23,8 +23,6 @@ from lockstep_playwright.actions import Action, Done
 
 LOOKS = Declared("read", "by what it is")
 _MOST_FAULTS = 100
-# What ends a context is no step: whoever replays a function of a context ends that himself.
-_ENDS = frozenset({"BrowserContext.close", "Browser.close"})
 
 
 class Recorder:
@@ -34,7 +32,6 @@ class Recorder:
     calls    who answers what the agent looks at: the journal itself, or a fork
     faults   what went wrong, in words
     last     position of the step that was made last
-    closing  what is waited for before the program's own closing of the context
     """
 
     def __init__(self, journal: Journal, calls: Calls | None = None) -> None:
@@ -43,7 +40,6 @@ class Recorder:
         self.faults: list[str] = []
         self.over = False
         self.last = 0
-        self.closing: Callable[[], Awaitable[None]] | None = None
         self._turn: Any = None
         self._reads: dict[int, Any] = {}  # by number of the action
         self._steps: dict[int, int] = {}  # likewise, of those whose attachments may follow
@@ -74,12 +70,10 @@ class Recorder:
 
     # Actions (`Told`).
 
-    def begin(self, action: Action) -> Awaitable[None] | None:
+    def begin(self, action: Action) -> None:
         """See `Told`."""
         if self.over:
-            return None
-        if action.api in _ENDS:
-            return self.closing() if self.closing is not None else None
+            return
         if action.kind == "read":
             lane = layout.read_lane(layout.action_lane(action.page))
             call = self._reads[action.number] = self.calls.call(lane, layout.BROWSER)
@@ -87,7 +81,6 @@ class Recorder:
             call.ask(action.name, request, request, declared=LOOKS)
         else:
             self.began(action)
-        return None
 
     def began(self, action: Action) -> None:
         """Where an action begins."""
@@ -96,7 +89,7 @@ class Recorder:
 
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""
-        if self.over or action.api in _ENDS:
+        if self.over:
             return
         if action.kind == "read":
             call = self._reads.pop(action.number, None)
@@ -135,6 +128,7 @@ class Recorder:
         return self.journal.hide(value)
 
     def secret(self, value: str) -> None:
+        """See `Told`."""
         self.journal.secrets.stand(value.encode("utf-8", "surrogatepass"), "password")
 
     def expected(self, action: Action) -> tuple[str, str] | None:

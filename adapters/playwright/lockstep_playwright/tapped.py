@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import os
-import random
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,6 +15,7 @@ from lockstep_playwright import contexts, layout, naming
 from lockstep_playwright.attached import Attached
 from lockstep_playwright.network.recorder import Recorder as Exchanges
 from lockstep_playwright.recording import Recorder
+from lockstep_playwright.shim.shim import Mode, Shim, fresh_seed
 
 type Store = str | os.PathLike[str] | None
 
@@ -28,7 +27,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str = ""
     store: Store = None
-    shim: str = "seed"
+    shim: Mode = "seed"
     attachments: bool = True
     endpoint: str = ""
 
@@ -50,6 +49,7 @@ class Tapped:
         self._asked = asked
         self._api = api
         self._attached = Attached(context, asked.endpoint, self.fault)
+        self._shim = Shim(asked.shim, seed=fresh_seed(), start=time.time_ns() // 1_000_000)
         self._early: list[tuple[str, BaseException]] = []  # faults, before there is a run
 
     async def begin(self, state: Any, mark: Mapping[str, str]) -> None:
@@ -65,11 +65,11 @@ class Tapped:
         self.run = recorder.journal.run
         for early in self._early:
             recorder.fault(*early)
-        recorder.start(self._browser(about), layout.turn_request(self._options, state, self.pages, self._api))
-        recorder.closing = self._closing
+        request = layout.turn_request(self._options, state, self.pages, self._api)
+        recorder.start(contexts.browser(self._options, about), request)
         if attached.transport is not None:
             try:
-                await attached.link(name, Exchanges(recorder.journal), None)
+                await attached.link(name, Exchanges(recorder.journal), self._shim)
             except Exception as error:
                 self.fault("the network of the context", error)
         await attached.watch(recorder, attachments=self._asked.attachments)
@@ -78,19 +78,15 @@ class Tapped:
         beneath._connection.on("close", lambda *_: self.left())
 
     def _recorder(self, about: Mapping[str, Any]) -> Recorder:
-        shim: dict[str, Value] = {
-            "mode": self._asked.shim, "seed": random.getrandbits(53), "start": int(time.time() * 1000),
-        }  # fmt: skip
         backend = layout.OWN_SOCKET if self._attached.full else layout.SESSIONS
-        meta = layout.meta("", self._browser(about), backend, shim, naming.versions())
+        browser = contexts.browser(self._options, about)
+        meta = layout.meta("", browser, backend, self._shim.meta(), naming.versions())
         return Recorder(naming.journal(self._asked.store, self._asked.run, meta))
 
-    def _browser(self, about: Mapping[str, Any]) -> dict[str, Value]:
-        return contexts.browser(
-            self._options, version=about["product"].partition("/")[2], headless="Headless" in about["userAgent"],
-            user_agent=str(self._options.get("userAgent") or about["userAgent"]),
-            language=str(self._options.get("locale") or ""), timezone=str(self._options.get("timezoneId") or _zone()),
-        )  # fmt: skip
+    @property
+    def script(self) -> str | None:
+        """What its pages have to be given before all else, where they are not held for that."""
+        return None if self._attached.full else self._shim.script(sockets=False)
 
     @property
     def faults(self) -> list[str]:
@@ -110,10 +106,6 @@ class Tapped:
 
     # The end.
 
-    def _closing(self) -> Awaitable[None]:
-        """The program is about to close the context: what is still held is let go of while the browser is there."""
-        return self._attached.unlink()
-
     def left(self, error: BaseException | None = None) -> None:
         """The context is closed, or its browser gone, or the program at its end. `error`: what that ended with."""
         if self.over:
@@ -124,7 +116,3 @@ class Tapped:
         if recorder is not None:
             recorder.finish(Status.ERROR if error is not None else Status.OK, error)
             recorder.journal.close()
-
-
-def _zone() -> str:
-    return datetime.datetime.now().astimezone().tzname() or ""

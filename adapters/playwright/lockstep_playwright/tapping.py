@@ -18,13 +18,14 @@ from typing import Any
 
 from lockstep.errors import Code, TargetError
 from lockstep_playwright import connecting
+from lockstep_playwright.shim.shim import MODES, Mode
 from lockstep_playwright.tapped import Asked, Tapped
 
 type Store = str | os.PathLike[str] | None
 
 
 def tap(
-    context: Any, *, run: str = "", store: Store = None, shim: str = "seed", attachments: bool = True,
+    context: Any, *, run: str = "", store: Store = None, shim: Mode = "seed", attachments: bool = True,
     endpoint: str = "",
 ) -> Any:  # fmt: skip
     """Taps a browser context, before its first page loads. Returns it; with the async API, an awaitable that gives it.
@@ -41,6 +42,8 @@ def tap(
     LS410 where this version of Playwright lacks what is needed. Anything else that goes wrong here or later is not the
     program's: it goes on, and its run is called incomplete.
     """
+    if shim not in MODES:
+        raise TargetError(Code.BAD_TARGET, f"shim= is one of {', '.join(MODES)}, not {shim!r}")
     asked = Asked(run=run, store=store, shim=shim, attachments=attachments, endpoint=endpoint)
     if api_of(context) == "async":
         return _atap(context, asked)
@@ -51,6 +54,8 @@ def tap(
     mark = connecting.mark()
     state = context.storage_state()
     context.add_cookies([mark])
+    if (script := tapped.script) is not None:
+        context.add_init_script(script)
     context._sync(tapped.begin(state, mark))
     _keep(context, tapped)
     return context
@@ -63,6 +68,8 @@ async def _atap(context: Any, asked: Asked) -> Any:
     mark = connecting.mark()
     state = await context.storage_state()
     await context.add_cookies([mark])
+    if (script := tapped.script) is not None:
+        await context.add_init_script(script)
     await tapped.begin(state, mark)
     _keep(context, tapped)
     return context

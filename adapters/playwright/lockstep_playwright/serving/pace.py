@@ -62,7 +62,7 @@ class Pace:
         number = self._begun
         self._begun += 1
         if number < len(self._began):
-            await self._caught_up(self._began[number])
+            await self.caught_up(self._began[number])
             self._order.come(self._began[number])
         self._running += 1
         self._ring()
@@ -70,7 +70,7 @@ class Pace:
     async def action_ends(self, pos: int) -> None:
         """An action is over, whose step was stored at this position: returns when everything has happened that had
         then, before the agent goes on and looks at it."""
-        await self._caught_up(pos)
+        await self.caught_up(pos)
         self._running -= 1
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class Pace:
         finally:
             self._order.leave(parked)
 
-    async def _caught_up(self, pos: int) -> None:
+    async def caught_up(self, pos: int) -> None:
         here = Event(Kind.STEP, pos, 0, "")
         await self._wait(Parked(here, here, _nothing), Bell(), 0)
 
