@@ -36,6 +36,13 @@ def told(asked: Asked) -> Told:
     return replace(found, kind=HTTP, request=request, key=key)
 
 
+def is_icon(asked: Asked) -> bool:
+    """Whether the browser itself looks for a page's icon: it does so once, and remembers, so that one run of a page has
+    such a request and the next one has not."""
+    accepts = next((value for name, value in asked.headers if name.lower() == "accept"), "")
+    return asked.resource == "Other" and accepts.startswith("image/")
+
+
 def socket(url: str, protocols: tuple[str, ...]) -> Told:
     """The same of a WebSocket."""
     request: dict[str, Value] = {"url": url, "protocols": list(protocols)}

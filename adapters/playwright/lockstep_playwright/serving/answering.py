@@ -23,7 +23,7 @@ from lockstep_playwright.network import errors, requests
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Head, Hold
 from lockstep_playwright.serving import outcome, streams
 from lockstep_playwright.serving.line import Line
-from lockstep_playwright.serving.matching import Match, Note, match
+from lockstep_playwright.serving.matching import Match, Note, is_recorded, match
 from lockstep_playwright.serving.outcome import Shape
 from lockstep_playwright.serving.pace import Pace
 from lockstep_playwright.serving.wall import Wall
@@ -49,8 +49,11 @@ class Answering:
         self._waiting: dict[str, tuple[asyncio.Task[Any], Call]] = {}
 
     async def asked(self, asked: Asked) -> Decision:
+        told = requests.told(asked)
+        if requests.is_icon(asked) and not is_recorded(self._calls, told):
+            return Fail()
         try:
-            found = await match(self._calls, asked.lane, requests.told(asked), self._note)
+            found = await match(self._calls, asked.lane, told, self._note)
         except Cut:
             return Hold()  # nobody knows what came of it
         except Stop:

@@ -63,6 +63,15 @@ async def match(calls: Calls, lane: str, told: Asked, note: Note) -> Match:
     return Match(call, of.recorded, getattr(calls, "served", None))
 
 
+def is_recorded(calls: Calls, told: Asked) -> bool:
+    """Whether some call that nobody made yet asked the same."""
+    serving = calls if isinstance(calls, Serving) else getattr(calls, "served", None)
+    if serving is None:
+        return False
+    key = serving.recognised(serving.strand(LANE), told.kind, told.name, told.request, told.key)[2]
+    return _elsewhere(serving, key) is not None
+
+
 def _served(serving: Serving, lane: str, told: Asked, note: Note) -> Match:
     strand = serving.strand(lane or LANE)
     hidden, request, key = serving.recognised(strand, told.kind, told.name, told.request, told.key)
