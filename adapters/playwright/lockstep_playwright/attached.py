@@ -70,9 +70,7 @@ class Attached:
         """Has an answerer decide on what the context asks. `shim`, `workers`: see `connecting.link`. Raises
         CdpError."""
         assert self.transport is not None
-        linked = await self.there(
-            connecting.link(self.transport, name, answerer, shim, self._fault, workers=workers)
-        )
+        linked = await self.there(connecting.link(self.transport, name, answerer, shim, self._fault, workers=workers))
         self._linked = linked
         return linked
 

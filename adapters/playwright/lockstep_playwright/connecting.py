@@ -47,8 +47,8 @@ async def link(
 ) -> Linked:  # fmt: skip
     """Holds all requests of a browser context, from now on. Raises CdpError.
 
-    shim     clock and chance of its pages, None for their own. Where pages are not held before their first line of code,
-             it is theirs already, by a script of the context
+    shim     clock and chance of its pages, None for their own. Where pages are not held before their first line of
+             code, it is theirs already, by a script of the context
     workers  whether they have it too: a run that was recorded where they could not be reached is replayed without
     """
 

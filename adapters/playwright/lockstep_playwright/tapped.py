@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from lockstep.errors import LockstepError
-from lockstep.log.model import Status, Value
+from lockstep.log.model import Status
 from lockstep_playwright import contexts, layout, naming
 from lockstep_playwright.attached import Attached
 from lockstep_playwright.network.recorder import Recorder as Exchanges
