@@ -101,7 +101,11 @@ class World:
 
     def _answer(self, request: Request) -> Answer:
         if request.path.startswith("/tools/"):
-            return self._tool(request.path.removeprefix("/tools/"), request.json["argument"])
+            # A page asks a tool that only reads by its address.
+            argument = request.query["argument"] if request.method == "GET" else request.json["argument"]
+            return self._tool(request.path.removeprefix("/tools/"), argument)
+        if request.method == "GET":  # a browser's own: the page that asks, and its icon
+            return Answer(body=b"The world.", headers=(("content-type", "text/html"),))
         return self._model(request)
 
     def _tool(self, name: str, argument: str) -> Answer:
