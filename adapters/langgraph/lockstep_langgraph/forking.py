@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from lockstep.adapter.native import Continued, ForkOptions
+from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
 from lockstep.errors import AddressError, Code, Stop, TargetError
@@ -334,7 +334,7 @@ class Session:
         ended = "complete" if error is None else "interrupted" if isinstance(error, Stop) else "failed"
         report = calls.report(ended, steps=len(record.steps), seconds=time.monotonic() - self._began)
         address = called(journal.run, journal.branch)
-        first, answer = _numbers(Timeline(self.store.run(journal.run, journal.branch)), cut, address)
+        first, answer = first_and_answer(Timeline(self.store.run(journal.run, journal.branch)), cut, address)
         configurable: dict[str, Any] = {"thread_id": self.to}
         if not self.options.thread:
             configurable[BRANCH] = journal.branch
@@ -356,19 +356,6 @@ class _Core(Core):
 
 def _last(reader: RunReader) -> int:
     return max((event.pos for _, event in reader.heads(reader.main)), default=0)
-
-
-def _numbers(timeline: Timeline, cut: int, address: str) -> tuple[str, tuple[str, str] | None]:
-    """Of a branch: its first call that ran for real; a call without an answer, with where to fork to give it one."""
-    first, flying = "", None
-    for step in timeline.steps:
-        for effect in step.effects:
-            number = f"{step.number}.{effect.number}"
-            if effect.begin.pos > cut and effect.end is None:
-                flying = f"{address}:{step.number}", number
-            elif effect.begin.pos > cut and effect.end is not None and not effect.end.name and not first:
-                first = number
-    return first, flying
 
 
 def _call(effect: Effect) -> Call:

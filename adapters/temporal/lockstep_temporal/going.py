@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 
-from lockstep.adapter.native import Continued
+from lockstep.adapter.native import Continued, first_and_answer
 from lockstep.errors import Code, Difference, Refusal
 from lockstep.log.address import called
 from lockstep.log.model import RunState
@@ -277,7 +277,7 @@ class Going:
             self.ended or "complete", steps=len(record.steps), seconds=seconds, unreached=unreached
         )
         address = called(journal.run, journal.branch)
-        first, answer = _numbers(Timeline(reader), session.at, address)
+        first, answer = first_and_answer(Timeline(reader), session.at, address, (commands.TIMER, *commands.INBOUND))
         return Continued(
             report=report, results=session.results, error=session.error,
             config={"workflow_id": session.recorded.native.get("workflow_id"), "run_id": self.recorder.run_id},
@@ -299,16 +299,3 @@ def _stopped(how: str) -> BaseException:
     if how == "timed_out":
         return TimeoutError("Workflow timed out", type=None, last_heartbeat_details=[])
     return TerminatedError("Workflow terminated") if how == "terminated" else CancelledError("Workflow cancelled")
-
-
-def _numbers(timeline: Timeline, cut: int, address: str) -> tuple[str, tuple[str, str] | None]:
-    """Of a branch: its first call that ran for real; a call without an answer, with where to fork to give it one."""
-    first, flying = "", None
-    for step in timeline.steps:
-        for effect in step.effects:
-            number = f"{step.number}.{effect.number}"
-            if effect.begin.pos > cut and effect.end is None:
-                flying = f"{address}:{step.number}", number
-            elif effect.begin.pos > cut and effect.end is not None and not effect.end.name and not first:
-                first = number if effect.kind not in (commands.TIMER, *commands.INBOUND) else ""
-    return first, flying

@@ -7,7 +7,7 @@ read from inert data, and needs no adapter.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
@@ -19,7 +19,7 @@ from lockstep.session.report import Report
 if TYPE_CHECKING:
     from lockstep.debugger.edits import Edit
     from lockstep.log.store import RunReader, Store
-    from lockstep.log.timeline import Place
+    from lockstep.log.timeline import Place, Timeline
 
 type Depth = Literal["call", "node"]
 
@@ -110,6 +110,26 @@ class Continued(msgspec.Struct, frozen=True, kw_only=True):
     shared: int = 0
     first: str = ""
     answer: tuple[str, str] | None = None
+
+
+def first_and_answer(
+    timeline: Timeline, cut: int, address: str, unasked: Container[str] = ()
+) -> tuple[str, tuple[str, str] | None]:
+    """`Continued.first` and `answer`, read from a fork's branch.
+
+    cut      the position of the last event that it shares with its parent
+    address  the branch's
+    unasked  kinds of effects that are nobody's answer, such as a workflow's timers and signals
+    """
+    first, answer = "", None
+    for step in timeline.steps:
+        for effect in step.effects:
+            number = f"{step.number}.{effect.number}"
+            if effect.begin.pos > cut and effect.end is None:
+                answer = f"{address}:{step.number}", number
+            elif effect.begin.pos > cut and effect.end is not None and not effect.end.name and not first:
+                first = number if effect.kind not in unasked else ""
+    return first, answer
 
 
 class Native(msgspec.Struct, frozen=True, kw_only=True):
