@@ -55,11 +55,18 @@ class Found(msgspec.Struct, frozen=True):
 
     def fork(self, options: ForkOptions) -> Continued:
         self._known(options.own)
-        return self.native.fork(self.store, self.place, self.target, options)
+        return self.native.fork(self.store, self.place, self.target, self._numbered(options))
 
     async def afork(self, options: ForkOptions) -> Continued:
         self._known(options.own)
-        return await self.native.afork(self.store, self.place, self.target, options)
+        return await self.native.afork(self.store, self.place, self.target, self._numbered(options))
+
+    def _numbered(self, options: ForkOptions) -> ForkOptions:
+        """With edits of calls by their numbers, which adapters know. Raises AddressError LS206."""
+        from lockstep.debugger import edits as editing
+
+        edits = editing.numbered(self.place.timeline, options.edits)
+        return msgspec.structs.replace(options, edits=edits)
 
     def plain(self, own: Mapping[str, Any]) -> Plain | None:
         """What makes the program's values of what is stored in another form. Raises TargetError LS402."""

@@ -144,6 +144,22 @@ def test_an_address_finds_run_thread_step_and_effect(store: Store) -> None:
         assert caught.value.code is code
 
 
+def test_a_call_is_found_by_its_name_and_its_number_in_the_order_of_asking(store: Store) -> None:
+    calls = [Event(Kind.LANE, 0, 0, "main", "main", "main"), Event(Kind.START, 1, 10, "main", body={"argv": []})]
+    for pos, name in ((2, "a b:c"), (3, "look"), (4, "look")):
+        calls.append(Event(Kind.BEGIN, pos, pos, "main", "tool", name, body={"request": pos}))
+    for pos, of in ((5, 4), (6, 2), (7, 3)):
+        calls.append(Event(Kind.END, pos, pos, "main", Status.OK, of=of, body=of))
+    log_runs.write(store, "calls", calls)
+    found = {name: resolve(store, f"calls:{name}") for name in ("look#1", "look#2", "a%20b%3Ac#1")}
+    assert [str(place.address) for place in found.values()] == ["calls:3.1", "calls:1.1", "calls:2.1"]
+    assert all(place.effect == place.timeline.effect(place.step.number, 1) for place in found.values() if place.step)
+    for name, told in (("look#3", "there are 2"), ("look#0", "look#0"), ("luck#1", "It has: a%20b%3Ac, look")):
+        with pytest.raises(AddressError, match=told) as caught:
+            resolve(store, f"calls:{name}")
+        assert caught.value.code is Code.NO_ADDRESS
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -153,6 +169,11 @@ def test_an_address_finds_run_thread_step_and_effect(store: Store) -> None:
         ("refund/thread-1:7", Address("refund/thread-1", step=7)),
         ("refund:7.1/2/3", Address("refund", step=7, effect=1, child=(2, 3))),
         ("a%40b@c%3Ad", Address("a%40b", "c:d")),
+        ("refund:get_order#2", Address("refund", call="get_order#2")),
+        (
+            "refund@try-2:GET%20https%3A//a.example/b#1#2",
+            Address("refund", "try-2", call="GET%20https%3A//a.example/b#1#2"),
+        ),
     ],
 )
 def test_addresses_are_read_and_written(text: str, address: Address) -> None:
@@ -161,7 +182,26 @@ def test_addresses_are_read_and_written(text: str, address: Address) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":1", "@b", "a:", "a:x", "a:1.", "a:1.1/", "a:1.1//2", "a@", "a@b@c", "a:1:2", "/a", "a:-1", "a:١"]
+    "text",
+    [
+        "",
+        ":1",
+        "@b",
+        "a:",
+        "a:x",
+        "a:1.",
+        "a:1.1/",
+        "a:1.1//2",
+        "a@",
+        "a@b@c",
+        "a:1:2",
+        "/a",
+        "a:-1",
+        "a:١",
+        "a:#1",
+        "a:b#",
+        "a:b#x",
+    ],
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(AddressError) as caught:

@@ -13,49 +13,31 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
-from dataclasses import fields, replace
-from datetime import timedelta
+from contextlib import nullcontext
 from typing import Any
 
-import temporalio.api.common.v1 as common
-from temporalio.api.enums.v1 import UpdateWorkflowExecutionLifecycleStage
-from temporalio.api.workflowservice.v1 import (
-    RequestCancelWorkflowExecutionRequest,
-    SignalWorkflowExecutionRequest,
-    StartWorkflowExecutionRequest,
-    UpdateWorkflowExecutionRequest,
-)
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
-from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
-from temporalio.testing import WorkflowEnvironment
-from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
+from temporalio.service import RPCError
 
-from lockstep_temporal import ending, executions, server
+from lockstep_temporal import executions, server
 from lockstep_temporal.actors import Actor, Hooks, Inbound, Unable
 from lockstep_temporal.asks import Ask, Ended, Stop, answer
 from lockstep_temporal.chains import ABANDON, REQUEST_CANCEL, deadline, run_after, sent_before, target_of
 from lockstep_temporal.driver import Drive
-from lockstep_temporal.live import Live, activities_of
+from lockstep_temporal.live import Live
+from lockstep_temporal.outside import Outside
 from lockstep_temporal.prepared import Prepared
 from lockstep_temporal.seats import Seat
+from lockstep_temporal.server import NAMESPACE
 from lockstep_temporal.watching import Watch
+from lockstep_temporal.worker import start, working
 from lockstep_temporal.world import World
 
-_BEATS = timedelta(milliseconds=100)  # how late activities may hear that they are cancelled
-NAMESPACE = "default"  # that every development server has
-_IDENTITY = "lockstep"  # of activities' client too
-_OUTSIDE = "lockstep-outside"  # of what was recorded, and is sent again
 _QUIET = 0.3  # seconds without news after which a workflow that waits for nothing of the server's has come to a stop
-_PATIENCE = 5.0  # seconds for which activities may still tidy up
-_THREADS = 64
-# Older ones have another form of the same request, which no server knows any more.
-SKIPS = hasattr(WorkflowEnvironment, "start_time_skipping_v2")
+_PATIENCE = 5.0  # seconds until the server has taken what is sent to the workflow
 
 
 class Hosted:
@@ -72,14 +54,13 @@ class Hosted:
         self.notes: list[str] = []
         self.waiting: tuple[Ask, ...] | None = None
         self._server = server
-        self._inbound = [list(each) for each in inbound]
+        self._outside = Outside(inbound)
         self._first: WorkflowActivation | None = None
         unique = uuid.uuid4().hex
         self._prefix, self._task_queue = f"lockstep-{unique}/", f"lockstep-{unique}"
         self._seats: dict[str, Seat] = {}  # by run id on the server
         self._next: dict[str, tuple[Seat, WorkflowActivation]] = {}  # by workflow id: the run that follows
         self._coming: dict[str, tuple[Seat, Ask, str]] = {}  # children that were asked for: whose, and their run ids
-        self._sent: deque[WorkflowActivationJob] = deque()  # to the workflow, and not seen yet
         self._run_ids: dict[tuple[str, int], str] = {}  # of children, by run id of the parent and number
         self._ended: set[str] = set()  # workflow ids
         self._begun = 0
@@ -132,73 +113,26 @@ class Hosted:
     async def _run(self, address: str) -> Ended | None:
         self._loop = asyncio.get_running_loop()
         self._over = self._loop.create_future()
-        ending.settle()
-        converter = self.prepared.data_converter
-        # What is driven has not been through a codec, and nothing of it leaves this machine.
-        plain: dict[str, Any] = {"payload_codec": None}
-        if any(field.name == "external_storage" for field in fields(converter)):
-            plain["external_storage"] = None
-        client = await Client.connect(
-            address, namespace=NAMESPACE, data_converter=replace(converter, **plain), identity=_IDENTITY
-        )
-        self._service = client.workflow_service
-        functions, interceptors = activities_of(self.prepared)
-        runner = _Runner(self)
-        pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="lockstep-temporal-activity")
-        worker = Worker(
-            client,
-            task_queue=self._task_queue,
-            workflows=[each.cls for each in self.prepared.workflows.values()],
-            activities=functions,
-            activity_executor=pool,
-            interceptors=interceptors,
-            workflow_runner=runner,
-            unsandboxed_workflow_runner=runner,
-            max_heartbeat_throttle_interval=_BEATS,
-            default_heartbeat_throttle_interval=_BEATS,
-        )
-        _patient(worker)
-        working = asyncio.create_task(worker.run())
-        try:
-            await self._start()
-            ends: set[asyncio.Future[Any]] = {working, self._over}
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            if not self._over.done():
-                await working  # a worker ends by an error
-            return await self._over
-        finally:
-            self._stopped = True
-            with suppress(TimeoutError):
-                await asyncio.wait_for(worker.shutdown(), _PATIENCE)
-            working.cancel()
-            pool.shutdown(wait=False, cancel_futures=True)
-            ending.settle()
+        async with working(address, self.prepared, self._task_queue, self.activate) as (client, worked):
+            self._service = client.workflow_service
+            try:
+                await self._start()
+                ends: set[asyncio.Future[Any]] = {worked, self._over}
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                if not self._over.done():
+                    await worked  # a worker ends by an error
+                return await self._over
+            finally:
+                self._stopped = True
 
     async def _start(self) -> None:
         init = self.main.world.init
-        request = StartWorkflowExecutionRequest(
-            namespace=NAMESPACE,
-            workflow_id=self._prefix + self.main.id,
-            workflow_type=common.WorkflowType(name=init.workflow_type),
-            identity=_IDENTITY,
-            request_id=uuid.uuid4().hex,
+        retry_policy = init.retry_policy if init.HasField("retry_policy") else None
+        until = deadline(self.main.world)
+        timeout = max(until - self.main.world.now, 1_000_000) if until else 0
+        await start(
+            self._service, self._prefix + self.main.id, init.workflow_type, self._task_queue, retry_policy, timeout
         )
-        request.task_queue.name = self._task_queue
-        if init.HasField("retry_policy"):
-            request.retry_policy.CopyFrom(init.retry_policy)
-        if until := deadline(self.main.world):
-            request.workflow_run_timeout.FromNanoseconds(max(until - self.main.world.now, 1_000_000))
-        if not SKIPS:
-            await self._service.start_workflow_execution(request)
-            return
-        request.time_skipping_config.enabled = True
-        try:
-            await self._service.start_workflow_execution(request)
-        except RPCError as error:
-            if error.status not in (RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.UNIMPLEMENTED):
-                raise
-            request.ClearField("time_skipping_config")  # a server of the user's that is not set up for it
-            await self._service.start_workflow_execution(request)
 
     def _finish(self, ended: Ended | None, error: BaseException | None = None) -> None:
         """From any thread."""
@@ -292,23 +226,14 @@ class Hosted:
         kind = job.WhichOneof("variant") or ""
         if kind in ("update_random_seed", "notify_has_patch", "query_workflow"):
             return ()
-        if kind == "signal_workflow" and job.signal_workflow.identity == _OUTSIDE:
-            return (self._seen("signal_workflow"),)
-        if kind == "cancel_workflow" and self._sent and self._sent[0].HasField("cancel_workflow"):
-            return (self._seen(kind),)
-        if kind == "do_update":
-            update = self._seen(kind)
-            seat.updates[update.do_update.protocol_instance_id] = job.do_update.protocol_instance_id
-            return (update,)
+        sent = self._outside.told(job)
+        if sent is not None:
+            if kind == "do_update":
+                seat.updates[sent.do_update.protocol_instance_id] = job.do_update.protocol_instance_id
+            return (sent,)
         if kind == "resolve_child_workflow_execution_start":
             return self._child_start(seat, job)
         return tuple(seat.answers(job))
-
-    def _seen(self, kind: str) -> WorkflowActivationJob:
-        """What was sent: as the record or an edit has it."""
-        found = next(job for job in self._sent if job.HasField(kind))  # type: ignore[arg-type]
-        self._sent.remove(found)
-        return found
 
     def _child_start(self, seat: Seat, job: WorkflowActivationJob) -> Sequence[WorkflowActivationJob]:
         world, seq = seat.actor.world, job.resolve_child_workflow_execution_start.seq
@@ -427,48 +352,13 @@ class Hosted:
     def _arrive(self) -> None:
         """Sends what was recorded, once the workflow is where it came: before the server hears what it does there, so
         that no time is skipped in between."""
-        waiting = self._outside
+        waiting = self._outside.of(self.main.turn)
         while waiting and waiting[0].step <= self.main.world.steps:
-            self._send_all(waiting.pop(0))
-
-    @property
-    def _outside(self) -> list[Inbound]:
-        return self._inbound[self.main.turn] if self.main.turn < len(self._inbound) else []
-
-    def _send_all(self, inbound: Inbound) -> None:
-        """From a thread of the worker's."""
-        for job in inbound.jobs:
-            self._sent.append(job)
-            asyncio.run_coroutine_threadsafe(self._send(job), self._loop).result(_PATIENCE)
+            for job in waiting.pop(0).jobs:  # from a thread of the worker's
+                asyncio.run_coroutine_threadsafe(self._send(job), self._loop).result(_PATIENCE)
 
     async def _send(self, job: WorkflowActivationJob) -> None:
-        target = common.WorkflowExecution(workflow_id=self._prefix + self.main.id)
-        if job.HasField("signal_workflow"):
-            signal = SignalWorkflowExecutionRequest(
-                namespace=NAMESPACE, workflow_execution=target, identity=_OUTSIDE, request_id=uuid.uuid4().hex
-            )
-            signal.signal_name = job.signal_workflow.signal_name
-            await self._service.signal_workflow_execution(signal)
-        elif job.HasField("cancel_workflow"):
-            cancel = RequestCancelWorkflowExecutionRequest(
-                namespace=NAMESPACE, workflow_execution=target, identity=_IDENTITY, request_id=uuid.uuid4().hex
-            )
-            await self._service.request_cancel_workflow_execution(cancel)
-        else:
-            update = UpdateWorkflowExecutionRequest(namespace=NAMESPACE, workflow_execution=target)
-            update.wait_policy.lifecycle_stage = (
-                UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ACCEPTED
-            )
-            update.request.meta.update_id = uuid.uuid4().hex
-            update.request.meta.identity = _IDENTITY
-            update.request.input.name = job.do_update.name
-            # It answers once the workflow has accepted it, which it cannot while this is waited for.
-            self._updating = self._loop.create_task(self._update(update))
-            await asyncio.wait({self._updating}, timeout=0.05)
-
-    async def _update(self, request: UpdateWorkflowExecutionRequest) -> None:
-        with suppress(RPCError):  # the workflow has rejected it, or is over
-            await self._service.update_workflow_execution(request)
+        await self._outside.send(self._service, self._prefix + self.main.id, job)
 
     # Coming to a stop.
 
@@ -480,7 +370,7 @@ class Hosted:
         """Nothing is to come by itself: what is still to come from outside comes now, or nothing ever does."""
         if self._stopped or news != self._news:
             return
-        if self._outside:
+        if self._outside.of(self.main.turn):
             self._loop.create_task(self._send_next())
         else:
             self.waiting = self.main.world.open
@@ -488,15 +378,14 @@ class Hosted:
 
     async def _send_next(self) -> None:
         try:
-            for job in self._outside.pop(0).jobs:
-                self._sent.append(job)
+            for job in self._outside.of(self.main.turn).pop(0).jobs:
                 await self._send(job)
         except RPCError as error:
             self._finish(None, error)
 
     def _is_quiet(self) -> bool:
         """Whether every execution waits for nothing that the server, an activity or a timer would bring."""
-        if self._stopped or self._next or self._sent or self._coming:
+        if self._stopped or self._next or self._outside.is_under_way or self._coming:
             return False
         return not any(self._is_busy(seat) for seat in self._seats.values())
 
@@ -511,43 +400,3 @@ class Hosted:
     def _is_child(self, ask: Ask) -> bool:
         """Whether it waits for a child that is here and goes on."""
         return ask.sort == "child" and ask.command.workflow_id not in self._ended
-
-
-class _Runner(WorkflowRunner):
-    """Makes the server's instances."""
-
-    def __init__(self, host: Hosted) -> None:
-        self._host = host
-
-    def prepare_workflow(self, defn: Any) -> None:
-        """Nothing runs in them."""
-
-    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        return _Instance(self._host.activate, det.info)
-
-
-class _Instance(WorkflowInstance):
-    """An execution on the server."""
-
-    def __init__(self, activate: Callable[[WorkflowActivation], WorkflowActivationCompletion], info: Any) -> None:
-        self._activate = activate
-        self._info = info
-
-    def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
-        return self._activate(act)
-
-    def get_serialization_context(self, command_info: Any) -> Any:
-        return None
-
-    def get_external_store_context(self, command_info: Any) -> Any:
-        return None
-
-    def get_info(self) -> Any:
-        return self._info
-
-
-def _patient(worker: Worker) -> None:
-    """A workflow's code may take as long as it does in a fork without a server: that has a watch of its own."""
-    workflows: Any = getattr(worker, "_workflow_worker", None)
-    if hasattr(workflows, "_deadlock_timeout_seconds"):
-        workflows._deadlock_timeout_seconds = None

@@ -24,6 +24,7 @@ from typing import IO
 from lockstep.errors import Code, TargetError
 
 LOCAL = "local"
+NAMESPACE = "default"  # that every development server has
 
 # By itself it fires what is due up to a second late; and a workflow's time may be skipped where it only waits.
 SETTINGS = ('history.timerProcessorMaxTimeShift="1ms"', "frontend.WorkflowTimeSkippingEnabled=true")

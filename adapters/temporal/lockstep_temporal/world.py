@@ -22,7 +22,6 @@ Its rules are those of sdk-core's state machines (`sdk-core/src/worker/workflow/
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Container, Iterable
 from typing import Any
 
@@ -36,12 +35,10 @@ from temporalio.bridge.proto.workflow_activation import (
 )
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 
-from lockstep_temporal import counting, failures
+from lockstep_temporal import cancelling, counting, failures
+from lockstep_temporal.agenda import Agenda, Happening
 from lockstep_temporal.asks import ANSWERS, LAST, SORTS, Ask, Ended, Key, Stop, answer, answered
 
-TRY_CANCEL, WAIT, ABANDON = 0, 1, 2  # of activities
-CHILD_ABANDON, CHILD_TRY_CANCEL = 0, 1
-_BOTH = 2  # events less of what was begun and cancelled in one task: of either command
 _SUGGESTS = 4096  # events of a history, at which the server suggests to continue as new
 
 
@@ -72,15 +69,6 @@ class _Pending(msgspec.Struct):
     cancelled: bool = False
 
 
-class _Happening(msgspec.Struct, frozen=True, order=True):
-    at: int
-    rank: int
-    number: int
-    key: Key | None = None
-    events: int = 0
-    job: Any = None
-
-
 class World:
     """One execution (one run id). `ended`: how it did, None while it goes on; `steps`: workflow tasks closed so far;
     `refused`: what it asked for that cannot be emulated, "" for nothing; `last`: the last activation; `sent`: signals
@@ -102,9 +90,8 @@ class World:
         self.memo = dict(init.memo.fields)
         self.search_attributes = dict(init.search_attributes.indexed_fields)
         self._pending: dict[Key, _Pending] = {}
-        self._happenings: list[_Happening] = []
+        self._agenda = Agenda()
         self._immediate: list[WorkflowActivationJob] = []  # for a further activation of the present task
-        self._told = 0
         self._unheard = 0
         self._length = first.history_length  # of the history, up to the present task's start
         self._size = first.history_size_bytes
@@ -173,7 +160,7 @@ class World:
         if key not in self._pending:
             return
         job = answer(self._pending[key].ask, result)
-        self._happen(at, key, job, 2 if key[0] == "activity" else 1, rank)
+        self._agenda.add(at, key, job, 2 if key[0] == "activity" else 1, rank)
 
     def start(self, seq: int, at: int, run_id: str = "", cause: int = 0) -> None:
         """A child has started with this run id, or could not for a cause (`StartChildWorkflowExecutionFailedCause`). Of
@@ -190,11 +177,11 @@ class World:
             told.failed.cause = cause  # type: ignore[assignment]
         else:
             told.succeeded.run_id = run_id
-        self._happen(at, None, job, 1)
+        self._agenda.add(at, None, job, 1)
 
     def deliver(self, job: WorkflowActivationJob, at: int, rank: int = LAST) -> None:
         """A signal, an update, or a request to cancel comes from outside. `rank`: as in `settle`."""
-        self._happen(at, None, job, 0 if job.HasField("do_update") else 1, rank)
+        self._agenda.add(at, None, job, 0 if job.HasField("do_update") else 1, rank)
 
     def unheard(self, events: int) -> None:
         """So many events come into the history that the workflow is told nothing of."""
@@ -202,10 +189,10 @@ class World:
 
     def delay(self, seq: int, at: int, rank: int = LAST) -> None:
         """A timer fires at another time than it was set to. `rank`: as in `settle`."""
-        kept = next((each for each in self._happenings if each.key == ("timer", seq)), None)
+        kept = self._agenda.of(("timer", seq))
         if kept is not None:
-            self._withdraw(("timer", seq))
-            self._happen(at, kept.key, kept.job, kept.events, rank)
+            self._agenda.withdraw(("timer", seq))
+            self._agenda.add(at, kept.key, kept.job, kept.events, rank)
 
     # What is asked of it.
 
@@ -217,20 +204,14 @@ class World:
             jobs, self._immediate = self._immediate, []
             return self._activation(jobs, fresh=False)
         if self._outstanding:
-            happening = next(
-                (each for each in sorted(self._happenings) if each.at <= now and self._is_local(each)), None
-            )
+            happening = self._agenda.due_locally(now)
             if happening is None:
                 return None
-            self._happenings.remove(happening)
-            heapq.heapify(self._happenings)
             self._told_of([happening])
             self.now = max(self.now, happening.at)
             self._events += 1  # its marker
             return self._activation([happening.job], fresh=False)
-        told: list[_Happening] = []
-        while self._happenings and self._happenings[0].at <= now:
-            told.append(heapq.heappop(self._happenings))
+        told = self._agenda.due(now)
         if not told:
             return None
         self.now = max(self.now, now)
@@ -249,8 +230,8 @@ class World:
         if self._immediate:
             return self.now
         if self._outstanding:
-            return min((each.at for each in self._happenings if self._is_local(each)), default=None)
-        return self._happenings[0].at if self._happenings else None
+            return self._agenda.first(local=True)
+        return self._agenda.first()
 
     def waits_for(self, key: Key) -> bool:
         """Whether the workflow has asked for that and not been answered."""
@@ -283,7 +264,8 @@ class World:
 
     def fires(self, seq: int) -> int | None:
         """When a timer is going to."""
-        return next((each.at for each in self._happenings if each.key == ("timer", seq)), None)
+        happening = self._agenda.of(("timer", seq))
+        return happening.at if happening is not None else None
 
     @property
     def timers(self) -> tuple[Ask, ...]:
@@ -303,9 +285,6 @@ class World:
     def _outstanding(self) -> bool:
         return any(pending.ask.is_local for pending in self._pending.values())
 
-    def _is_local(self, happening: _Happening) -> bool:
-        return bool(happening.job.HasField("resolve_activity") and happening.job.resolve_activity.is_local)
-
     def _begin(self, ask: Ask) -> None:
         self._pending[ask.key] = _Pending(ask, event=self._length + 2 + self._events)
 
@@ -323,7 +302,7 @@ class World:
             if ask.sort == "timer":
                 job = WorkflowActivationJob()
                 job.fire_timer.seq = ask.seq
-                self._happen(ask.at + ask.command.start_to_fire_timeout.ToNanoseconds(), ask.key, job, 1)
+                self._agenda.add(ask.at + ask.command.start_to_fire_timeout.ToNanoseconds(), ask.key, job, 1)
             else:
                 asks.append(ask)
         return asks
@@ -331,9 +310,9 @@ class World:
     def _change(self, kind: str, given: Any, stops: list[Stop]) -> None:
         """A command that asks for nothing."""
         if kind == "cancel_timer":
-            self._withdraw(("timer", given.seq))
+            self._agenda.withdraw(("timer", given.seq))
             timer = self._pending.pop(("timer", given.seq), None)
-            self._events -= 0 if timer is not None and timer.sent else _BOTH
+            self._events -= 0 if timer is not None and timer.sent else cancelling.BOTH
         elif kind in ("request_cancel_activity", "request_cancel_local_activity"):
             self._cancel_activity(("activity", given.seq), stops)
         elif kind == "cancel_child_workflow_execution":
@@ -341,12 +320,7 @@ class World:
         elif kind == "cancel_signal_workflow":
             pending = self._pending.get(("signal", given.seq))
             if pending is not None and not pending.sent:
-                failure = Failure(message="Signal was cancelled before being sent")
-                failure.canceled_failure_info.SetInParent()
-                job = WorkflowActivationJob()
-                job.resolve_signal_external_workflow.seq = given.seq
-                job.resolve_signal_external_workflow.failure.CopyFrom(failure)
-                self._at_once(("signal", given.seq), job)
+                self._at_once(("signal", given.seq), cancelling.signal(given.seq))
         elif kind == "upsert_workflow_search_attributes":
             self.search_attributes.update(given.search_attributes.indexed_fields)
         elif kind == "modify_workflow_properties":
@@ -357,52 +331,24 @@ class World:
         if pending is None or pending.cancelled:
             self._events -= 1
             return
-        ask = pending.ask
-        kind = ask.command.cancellation_type
-        if not ask.is_local and (not pending.sent or kind == ABANDON):
-            self._events -= 1 if pending.sent else _BOTH
-        waits = kind == WAIT and pending.sent
         pending.cancelled = True
-        if pending.sent and kind != ABANDON:
-            stops.append(Stop("activity", ask.seq, gone=not waits))
-        if waits:
-            return
-        job = WorkflowActivationJob()
-        job.resolve_activity.seq = ask.seq
-        job.resolve_activity.is_local = ask.is_local
-        failure = failures.local_cancelled(ask.command) if ask.is_local else failures.activity_cancelled(ask.command)
-        job.resolve_activity.result.cancelled.failure.CopyFrom(failure)
-        self._at_once(key, job)
-        if ask.is_local:
-            self._events += 1  # its marker
+        self._cancelled(key, cancelling.activity(pending.ask, sent=pending.sent), stops)
 
     def _cancel_child(self, key: Key, reason: str, stops: list[Stop]) -> None:
         pending = self._pending.get(key)
         if pending is None or pending.cancelled:
             return
-        command, kind = pending.ask.command, pending.ask.command.cancellation_type
-        if not pending.sent or kind == CHILD_ABANDON:
-            self._events -= 1 if pending.sent else _BOTH
         pending.cancelled = True
-        state = RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE
-        at = (pending.event if pending.sent else 0, pending.started)
-        job = WorkflowActivationJob()
-        if not pending.sent:
-            message = f"Child Workflow Execution cancelled before scheduled: {reason}"
-            told = job.resolve_child_workflow_execution_start
-            told.seq = pending.ask.seq
-            told.cancelled.failure.CopyFrom(failures.child(message, command, "", failures.cancelled(), state, at))
-            self._at_once(key, job)
-            return
-        gone = kind in (CHILD_ABANDON, CHILD_TRY_CANCEL)
-        if kind != CHILD_ABANDON:
-            stops.append(Stop("child", pending.ask.seq, reason, gone=gone))
-        if gone:
-            job.resolve_child_workflow_execution.seq = pending.ask.seq
-            job.resolve_child_workflow_execution.result.cancelled.failure.CopyFrom(
-                self.child_cancelled(pending.ask.seq)
-            )
-            self._at_once(key, job)
+        at = pending.event, pending.started
+        cancelled = cancelling.child(pending.ask, reason, sent=pending.sent, at=at, run_id=pending.run_id)
+        self._cancelled(key, cancelled, stops)
+
+    def _cancelled(self, key: Key, cancelled: cancelling.Cancelled, stops: list[Stop]) -> None:
+        self._events += cancelled.events
+        if cancelled.stop is not None:
+            stops.append(cancelled.stop)
+        if cancelled.job is not None:
+            self._at_once(key, cancelled.job)
 
     def child_cancelled(self, seq: int) -> Failure:
         """What a workflow is told of a child that was cancelled."""
@@ -425,24 +371,11 @@ class World:
         self._forget(key)
         self._immediate.append(job)
 
-    def _happen(
-        self, at: int, key: Key | None, job: WorkflowActivationJob, events: int, rank: int = LAST
-    ) -> None:  # fmt: skip
-        self._told += 1
-        heapq.heappush(self._happenings, _Happening(at, rank, self._told, key, events, job))
-
-    def _withdraw(self, key: Key) -> None:
-        self._happenings = [each for each in self._happenings if each.key != key]
-        heapq.heapify(self._happenings)
-
     def _forget(self, key: Key) -> None:
         self._pending.pop(key, None)
-        self._withdraw(key)
-        if key[0] == "child":  # it may not have heard of its start yet, and never will
-            self._happenings = [each for each in self._happenings if not _is_start(each.job, key[1])]
-            heapq.heapify(self._happenings)
+        self._agenda.withdraw(key)
 
-    def _told_of(self, told: Iterable[_Happening]) -> None:
+    def _told_of(self, told: Iterable[Happening]) -> None:
         for each in told:
             if each.key is not None:
                 self._pending.pop(each.key, None)
@@ -485,11 +418,6 @@ def _placed(job: WorkflowActivationJob, event: int) -> None:
     signal = job.signal_workflow
     if job.HasField("signal_workflow") and "originating_event_id" in signal.DESCRIPTOR.fields_by_name:
         signal.originating_event_id = signal.originating_event_id or event
-
-
-def _is_start(job: WorkflowActivationJob, seq: int) -> bool:
-    told = job.resolve_child_workflow_execution_start
-    return job.HasField("resolve_child_workflow_execution_start") and told.seq == seq
 
 
 def as_before(made: WorkflowActivation, last: WorkflowActivation) -> None:

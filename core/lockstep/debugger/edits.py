@@ -3,6 +3,7 @@
     --set '7.1:status="lost"'             a place in what effect 7.1 answered
     --set '7.1={"id": 7, "total": 450}'   all of it
     --set '7=@answer.json'                the answer that closed step 7, from a file
+    --set 'get_order#2:status="lost"'     a place in what the second call of that name answered
 
 An outcome is edited in the shape in which `show --json` prints it (`outcomes`, `answers`, `rewording`), and reaches the
 program as the pieces that its client's tap serves (`wires`). Several edits of one effect add up.
@@ -21,6 +22,7 @@ from lockstep.debugger import answers, calls, listing, outcomes, paths, raised, 
 from lockstep.debugger.dialects import langchain
 from lockstep.debugger.paths import Place
 from lockstep.errors import AddressError, Code, EditError
+from lockstep.log.address import named
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Timeline
 from lockstep.session import snapshot
@@ -31,7 +33,7 @@ from lockstep.taps.http.answer import answer
 type Given = Piece
 type Change = tuple[str, Value]
 
-_STEP = r"(?P<step>\d{1,9})(?:\.(?P<effect>\d{1,9}))?(?P<child>(?:/\d{1,9})*)"
+_STEP = r"(?:(?P<step>\d{1,9})(?:\.(?P<effect>\d{1,9}))?(?P<child>(?:/\d{1,9})*)|(?P<call>[^:=@]+#\d{1,9}))"
 _SHORT = re.compile(rf":?{_STEP}(?=[:=]|$)", re.ASCII)
 _LONG = re.compile(rf"(?P<run>[^:]+):{_STEP}(?=[:=]|$)", re.ASCII)
 _OF_MESSAGE = frozenset({"content", "tool_calls", "generations"})
@@ -39,8 +41,8 @@ _WHOLE = (Status.OK, Status.ERROR)  # else the program did not take all of it
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """One edit: of effect `address` (`7.1`, or `7` for what closed the step) the place `path`, "" for all of it.
-    `run`: the run and branch that it named, "" for those of the fork."""
+    """One edit: of effect `address` (`7.1`, `get_order#2`, or `7` for what closed the step) the place `path`, "" for
+    all of it. `run`: the run and branch that it named, "" for those of the fork."""
 
     address: str
     path: str
@@ -79,6 +81,17 @@ def as_given(text: str, value: Any, run: str = "") -> Edit:
     return Edit(found.address, path, value, found.run)
 
 
+def numbered(timeline: Timeline, edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Edits whose addresses are numbers: calls that they name are found in the run that is forked. Raises AddressError
+    LS206."""
+    return tuple(_numbered(timeline, edit) if "#" in edit.address else edit for edit in edits)
+
+
+def _numbered(timeline: Timeline, edit: Edit) -> Edit:
+    step, effect = timeline.call(*named(edit.address))
+    return msgspec.structs.replace(edit, address=f"{step}.{effect}")
+
+
 class _Target(msgspec.Struct, frozen=True):
     run: str
     address: str
@@ -89,19 +102,20 @@ def _target(text: str, run: str) -> tuple[_Target, str, int]:
     match = _SHORT.match(text, len(head)) or _LONG.match(text)
     if match is None:
         raise AddressError(
-            Code.NO_ADDRESS, f"an edit begins with the address of an effect, as in 7.1:status='\"lost\"', not {text!r}"
+            Code.NO_ADDRESS,
+            f"an edit begins with the address of an effect, as in 7.1:status='\"lost\"' or get_order#2, not {text!r}",
         )
     if match["child"]:
         raise EditError(
             Code.UNEDITABLE, f"{match[0]} is inside another effect, which is answered as a whole: edit that one"
         )
-    named = head[:-1] or (match["run"] if match.re is _LONG else "")
-    number = match["step"] if match["effect"] is None else f"{match['step']}.{match['effect']}"
+    run_named = head[:-1] or (match["run"] if match.re is _LONG else "")
+    number = match["call"] or match["step"] if match["effect"] is None else f"{match['step']}.{match['effect']}"
     end = match.end()
     if text[end : end + 1] != ":":
-        return _Target(named, number), "", end
+        return _Target(run_named, number), "", end
     place, end = paths.read_from(text, end + 1)
-    return _Target(named, number), paths.shown(place), end
+    return _Target(run_named, number), paths.shown(place), end
 
 
 def _value(text: str, head: str) -> Value:

@@ -27,7 +27,7 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
     upto = until
     changes: dict[int, list[Asked]] = {}
     effects: dict[int, Effect] = {}
-    for asked in edits:
+    for asked in editing.numbered(timeline, edits):
         effect = _to_edit(place, asked)
         effects[effect.begin.pos] = effect
         changes.setdefault(effect.begin.pos, []).append(asked)

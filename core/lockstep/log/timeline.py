@@ -33,6 +33,7 @@ INPUT = "input"
 END = native.END
 STEP = "step"
 CHECKPOINT = native.CHECKPOINT
+_MOST_NAMES = 12  # that an error lists
 
 
 class Timeline:
@@ -109,6 +110,18 @@ class Timeline:
             name += f".{index}" if depth == 0 else f"/{index}"
             found = effect.children
         return effect
+
+    def call(self, name: str, nth: int) -> tuple[int, int]:
+        """Step and number of the n-th effect of a name, from 1, in the order in which they were asked for. Raises
+        AddressError LS206."""
+        effects = [(effect, step.number) for step in self.steps for effect in step.effects]
+        found = sorted((each for each in effects if each[0].name == name), key=lambda each: each[0].begin.pos)
+        if nth <= len(found):
+            return found[nth - 1][1], found[nth - 1][0].number
+        if found:
+            raise AddressError(Code.NO_ADDRESS, f"{self.name} has no {name}#{nth}: there are {len(found)} of that name")
+        known = ", ".join(sorted({addresses.quote(effect.name) for effect, _ in effects if effect.name})[:_MOST_NAMES])
+        raise AddressError(Code.NO_ADDRESS, f"{self.name} has no call named {name}. It has: {known or 'none'}")
 
     @cached_property
     def turns(self) -> tuple[native.Turn, ...]:
@@ -212,6 +225,9 @@ def resolve(store: Store, text: str) -> Place:
     if not thread:
         address = msgspec.structs.replace(address, path=run)
     timeline = Timeline(store.run(run, address.branch), thread)
+    if address.call:
+        step_number, effect_number = timeline.call(*addresses.named(address.call))
+        address = msgspec.structs.replace(address, step=step_number, effect=effect_number, call="")
     if address.step is None:
         return Place(address, timeline, None, None)
     step = timeline.step(address.step)
@@ -245,7 +261,7 @@ def branch_of(store: Store, text: str) -> RunReader:
     """What `RUN` or `RUN@BRANCH` names. Raises AddressError LS205, LS206."""
     address = addresses.parse(text)
     run, thread = find(store, address)
-    if thread or address.step is not None:
+    if thread or address.step is not None or address.call:
         raise AddressError(Code.NO_ADDRESS, f"a whole run or branch is meant here, as {run}, and not {text}")
     return store.run(run, address.branch)
 

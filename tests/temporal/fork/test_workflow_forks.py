@@ -74,6 +74,15 @@ def test_without_edits_all_is_answered_from_the_record(store: str) -> None:
     assert (fork.state, fork.live, fork.reused, orders.called) == ("complete", 0, 2, [])
 
 
+def test_an_activity_is_edited_by_its_name_and_number(store: str) -> None:
+    run = order(store)
+    by_name = lockstep.fork(f"{run}:look_up#1", EVERYTHING, store=store, edits={"look_up#1:status": "lost"})
+    assert effects(store, by_name.address)[0] == ("1.1", "activity", "edited")
+    assert by_name.result == lockstep.fork(f"{run}:1", EVERYTHING, store=store, edits={"1.1:status": "lost"}).result
+    with pytest.raises(AddressError, match=r"has no charge#2: there are 1"):
+        lockstep.fork(f"{run}:5", EVERYTHING, store=store, edits={"charge#2": 1})
+
+
 def test_an_edited_result_changes_what_follows(store: str) -> None:
     fork = lockstep.fork(f"{order(store)}:1", EVERYTHING, store=store, edits={"1.1:status": "lost"})
     assert fork.result == {"lost": 7, "at": (offline_runs.BEGAN + 3) % 60}

@@ -15,7 +15,7 @@ from temporalio.exceptions import CancelledError
 import lockstep
 from lockstep.errors import TargetError
 from lockstep.log.store import open_store
-from lockstep_temporal import LockstepPlugin, Setup, hosting
+from lockstep_temporal import LockstepPlugin, Setup, worker
 from lockstep_temporal.commands import commands_of
 from lockstep_temporal.recorded import Recorded
 
@@ -96,7 +96,7 @@ def test_a_fork_from_the_start_runs_there_too(recorded: Any, temporal_server: Se
 
 def test_a_server_of_its_own_skips_what_is_only_waited_for(recorded: Any) -> None:
     name, store, _ = recorded("sleeps")
-    wait = 3_600_000 if hosting.SKIPS else 40
+    wait = 3_600_000 if worker.SKIPS else 40
 
     hosted = lockstep.fork(f"{name}:1", TARGET, edits={"1.1": wait}, store=store, server="local")
 
@@ -162,7 +162,7 @@ def test_a_server_that_tells_all_once_more_hears_the_same(
     kind: str, recorded: Any, temporal_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, store, _ = recorded(kind)
-    monkeypatch.setattr(hosting, "Worker", partial(hosting.Worker, max_cached_workflows=0))
+    monkeypatch.setattr(worker, "Worker", partial(worker.Worker, max_cached_workflows=0))
 
     hosted = lockstep.fork(f"{name}:1", TARGET, edits=EDIT, live=["*"], store=store, server=temporal_server.address)
 
