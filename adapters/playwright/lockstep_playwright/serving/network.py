@@ -3,7 +3,7 @@
     network = Network(serving, recorded.began, server.note)      # of a fork: Forking, with its own note
     await network.start()                                        # before the browser is launched
     … launch(args=network.switches()) …
-    linked = await link(transport, context, network.answerer, prepare, fault)
+    linked = await link(transport, context, network.answerer, shim, fault)
     network.know(linked)
     await network.pace.action_begins(); …                        # as the agent acts
     await network.stop()

@@ -1,1 +1,1 @@
-"""The same clock, dice and sockets in every realm of a browser, while it is recorded and in a replay."""
+"""The same clock and the same dice in every realm of a browser, while it is recorded and in a replay."""

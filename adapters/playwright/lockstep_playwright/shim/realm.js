@@ -12,10 +12,8 @@
     apply: Reflect.apply, construct: Reflect.construct, define: Object.defineProperty,
     describe: Object.getOwnPropertyDescriptor, now: Date.now, parse: Date.parse,
   };
-  here.native = native;
   // A proxy of a function is that function, for all that looks at its name, length or text.
   const wrapped = (original, apply) => new Proxy(original, {apply: (_, self, given) => apply(self, given, original)});
-  here.wrapped = wrapped;
   const method = (owner, name, apply) => {
     const found = owner && native.describe(owner, name);
     if (found && typeof found.value === "function") {
@@ -26,10 +24,6 @@
     const found = owner && native.describe(owner, name);
     if (found && found.get) native.define(owner, name, {...found, get: wrapped(found.get, apply)});
   };
-  here.method = method;
-  here.getter = getter;
-
-  if (options.mode === "off") return;
 
   // Who this is. What was loaded has an address; all else is a child of what made it, which can be asked.
   const within = () => {

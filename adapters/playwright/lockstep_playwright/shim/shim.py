@@ -1,13 +1,13 @@
-"""Gives every realm of a browser its clock, its random numbers and its sockets.
+"""Gives every realm of a browser its clock and its random numbers.
 
-    shim = Shim("seed", seed=…, start=…)        # recording: `fresh_seed()`, and the time; a replay: what the run has
-    Targets(transport, prepare=shim.prepare)    # each page, frame and worker before its first line of code
-    await shim.document(transport, asked)       # for each request of a document, before it is let go or answered
-    context.add_init_script(shim.script())      # where targets cannot be held, as over Playwright's sessions
+    shim = Shim("seed", seed=fresh_seed(), start=…)    # a replay: what `shim.meta()` was
+    Targets(transport, prepare=shim.prepare)           # each page, frame and worker before its first line of code
+    Intercept(…, ahead=shim.document)                  # each request of a document, before it is let go or answered
+    context.add_init_script(shim.script())             # where targets cannot be held, as over Playwright's sessions
 
 The modes: `seed` has random numbers that only depend on the seed and on the place (which document of its address it
-is), and a clock that begins at `start` and moves by what timers and frames were set to, and a little with each look at it.
-`freeze` has the same random numbers and a clock that stands. `off` leaves both alone. Sockets are seen in each of them.
+is), and a clock that begins at `start` and moves by what timers and frames were set to, and a little with each look at
+it. `freeze` has the same random numbers and a clock that stands. `off` leaves both alone.
 
 What a realm is told by is its address and which one it is of that address, so that two visits of one page do not make
 the same ids: a shop would take the second order for the first one again. Each later document begins a second later.
@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import secrets
 from collections import Counter
 from collections.abc import Awaitable, Iterator
 from contextlib import suppress
@@ -28,8 +29,8 @@ from urllib.parse import urldefrag
 
 import msgspec
 
+from lockstep.log.model import Value
 from lockstep_playwright.cdp.transport import CdpError
-from lockstep_playwright.shim.sockets import BINDING
 
 if TYPE_CHECKING:
     from lockstep_playwright.cdp.transport import Params, Transport
@@ -40,7 +41,6 @@ type Mode = Literal["seed", "freeze", "off"]
 MODES = ("seed", "freeze", "off")
 
 _DOCUMENTS = frozenset({"page", "iframe"})
-_WORKERS = frozenset({"worker", "shared_worker", "service_worker"})
 _STEP = 1000  # ms from the beginning of one document to that of the next
 _MOST = 30  # documents that are on their way at once
 # The id in the address of a blob is another one each time.
@@ -53,14 +53,11 @@ class Realm(msgspec.Struct, frozen=True, kw_only=True):
     url      of a worker, which cannot look for itself while it is held
     ordinal  which one of that address; documents are told theirs when they are asked for
     start    of its clock, ms since the epoch
-    serve    whether its sockets are served
     """
 
     mode: Mode
     seed: str
     start: int
-    binding: str
-    serve: bool = False
     worker: bool = False
     url: str = ""
     ordinal: int = 0
@@ -69,41 +66,36 @@ class Realm(msgspec.Struct, frozen=True, kw_only=True):
 class Shim:
     """See above. One for each browser context and recording or replay of it."""
 
-    def __init__(self, mode: Mode = "seed", *, seed: str, start: int, serve: bool = False) -> None:
-        """`start`: ms since the epoch. `serve`: sockets are not opened, but served (see `sockets`)."""
+    def __init__(self, mode: Mode = "seed", *, seed: str, start: int) -> None:
+        """`start`: ms since the epoch."""
         self.mode: Mode = mode
         self.seed = seed
         self.start = start
-        self.serve = serve
         self._counts: Counter[str] = Counter()
         self._documents = 0
         self._numbers: dict[str, tuple[int, int]] = {}  # of the newest document of each address
         self._renewing: set[asyncio.Task[None]] = set()
         self._told: dict[str, str] = {}  # the script by which a session was told the numbers
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, Value]:
         """What a run keeps of it."""
         return {"mode": self.mode, "seed": self.seed, "start": self.start}
 
-    def script(self, *, sockets: bool = True) -> str:
-        """For documents, to be run before all else in them. `sockets`: where the binding is there too."""
-        return self._script(
-            Realm(mode=self.mode, seed=self.seed, start=self.start, binding=BINDING, serve=self.serve), sockets
-        )
+    def script(self) -> str:
+        """For documents, to be run before all else in them; "" where there is nothing to be done."""
+        return self._script(Realm(mode=self.mode, seed=self.seed, start=self.start))
 
     def prepare(self, target: Target) -> Iterator[tuple[str, Params]]:
         """The commands for a target that has just been attached to."""
+        if self.mode == "off":
+            return
         if target.kind in _DOCUMENTS:
-            yield "Runtime.enable", {}
-            yield "Runtime.addBinding", {"name": BINDING}
             # What has run already must not see its clock jump.
             now = {"runImmediately": True} if target.waiting else {}
             yield "Page.addScriptToEvaluateOnNewDocument", {"source": self.script(), **now}
             if self._numbers:
                 yield "Page.addScriptToEvaluateOnNewDocument", {"source": self._numbered(), **now}
-        elif target.kind in _WORKERS:
-            yield "Runtime.enable", {}
-            yield "Runtime.addBinding", {"name": BINDING}
+        elif target.waiting:
             yield "Runtime.evaluate", {"expression": self._worker(target.url)}
 
     async def document(self, transport: Transport, asked: Asked) -> None:
@@ -142,26 +134,24 @@ class Shim:
         url = _BLOB.sub(r"\1", address)
         self._counts[url] += 1
         realm = Realm(
-            mode=self.mode, seed=self.seed, start=self.start, binding=BINDING, serve=self.serve, worker=True, url=url,
-            ordinal=self._counts[url],
+            mode=self.mode, seed=self.seed, start=self.start, worker=True, url=url, ordinal=self._counts[url]
         )  # fmt: skip
-        return self._script(realm, True)
+        return self._script(realm)
 
-    def _script(self, realm: Realm, sockets: bool) -> str:
-        told = msgspec.json.encode(realm).decode()
-        files = ("realm.js", "sockets.js") if sockets else ("realm.js",)
-        return "\n".join(f"({_source(name)})({told});" for name in files)
+    def _script(self, realm: Realm) -> str:
+        if realm.mode == "off":
+            return ""
+        return f"({_source()})({msgspec.json.encode(realm).decode()});"
 
 
 def fresh_seed() -> str:
-    """A seed for a new recording: nobody can tell what a page will roll."""
-    import secrets
-
+    """A seed for a new recording: nobody can tell what its pages will roll."""
+    # Not by `random`, whose sequence belongs to the program.
     return secrets.token_hex(16)
 
 
 @cache
-def _source(name: str) -> str:
-    text = Path(__file__).with_name(name).read_text("utf-8")
+def _source() -> str:
+    text = Path(__file__).with_name("realm.js").read_text("utf-8")
     # The comment above the function.
     return text[text.index("(options) =>") :].rstrip()
