@@ -118,7 +118,7 @@ class Answering:
             if piece.status is None:
                 yield _bytes(piece.value)
             elif piece.status is Status.ERROR:
-                raise streams.Broken
+                raise streams.Broken(outcome.error_of(piece))
         if found.recorded is not None and outcome.leaves_off(found.recorded):
             await asyncio.Event().wait()  # until the browser wants no more of it
 

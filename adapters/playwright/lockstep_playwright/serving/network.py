@@ -39,7 +39,7 @@ class Network:
         goes out of its order."""
         self._openers: Openers | None = None
         self.pace = Pace(calls if isinstance(calls, Serving) else calls.served, began, note)
-        self.wall = Wall(Sockets(calls, self.pace, self._lane_of, note).converse)
+        self.wall = Wall(Sockets(calls, self.pace, self._lane_of, note).converse, calls.fault)
         self.answerer = Answering(calls, self.wall, self.pace, note)
 
     async def start(self) -> None:

@@ -51,9 +51,7 @@ class Pace:
         self._patience = patience
         self._bells: set[Bell] = set()
         self._closed = False
-        if serving.order is None:
-            serving.order = Order(serving.tape, self._began)
-        self._order: Order = serving.order
+        self._order = serving.order = Order(serving.tape, self._began)
 
     # What the agent does.
 

@@ -12,10 +12,12 @@ from lockstep_playwright.serving.recoding import coder
 # Of the connection that it came over, and not of the answer.
 _HOPS = frozenset({"transfer-encoding", "connection", "keep-alive", "proxy-connection", "upgrade", "trailer"})
 _LAST = b"0\r\n\r\n"
+_RESET = "net::ERR_CONNECTION_RESET"
+_READ = 0.05  # seconds in which a page reads what came: it finds the error before what it has not read
 
 
 class Broken(Exception):
-    """The answer breaks off here."""
+    """The answer breaks off here, with an error as the browser says it."""
 
 
 async def play(line: Line, head: Head, pieces: AsyncIterator[bytes]) -> None:
@@ -36,23 +38,15 @@ async def play(line: Line, head: Head, pieces: AsyncIterator[bytes]) -> None:
             await line.write(sent if whole else _chunk(sent))
         last = coded.last() if coded is not None else b""
         await line.write(last if whole else _chunk(last) + _LAST)
-    except Broken:
-        line.abort()
+    except Broken as broken:
+        await asyncio.sleep(_READ)
+        if str(broken) == _RESET:
+            line.abort()
 
 
 async def drop(line: Line) -> None:
     """No answer at all: the browser says that it was empty."""
     await line.finish()
-
-
-async def until_gone(line: Line, playing: asyncio.Task[None]) -> None:
-    """Ends what plays on a line once the browser has closed it; what it sends meanwhile is its request's body."""
-    try:
-        while await line.read():
-            pass
-    except OSError:
-        pass
-    playing.cancel()
 
 
 def _chunk(data: bytes) -> bytes:

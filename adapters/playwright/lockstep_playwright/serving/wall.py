@@ -29,6 +29,7 @@ type Play = Callable[[Line], Awaitable[None]]
 # Takes a line on which a client has begun to talk as to the origin ("ws://host:80" or "wss://host:443"): whether it is
 # a WebSocket's is seen then.
 type Converse = Callable[[Line, str], Awaitable[None]]
+type Fault = Callable[[str, BaseException], object]
 # Takes a tunnel to host and port, of which these are the first bytes.
 type Through = Callable[[Line, str, bytes], Awaitable[None]]
 
@@ -49,13 +50,14 @@ class Wall:
     through      None: nothing leaves. Of a fork that has gone live: who takes connections to the outside
     """
 
-    def __init__(self, converse: Converse, tls: ssl.SSLContext | None = None) -> None:
-        """`converse` has the WebSockets. `tls`: of a certificate that this browser takes for anybody's; without one,
-        secure WebSockets are turned away."""
+    def __init__(self, converse: Converse, fault: Fault, tls: ssl.SSLContext | None = None) -> None:
+        """`converse` has the WebSockets; `fault` is told what goes wrong here. `tls`: of a certificate that this
+        browser takes for anybody's; without one, secure WebSockets are turned away."""
         self.port = 0
         self.turned_away: dict[str, int] = {}
         self.through: Through | None = None
         self._converse = converse
+        self._fault = fault
         self._tls = tls
         self._streams: dict[str, Play] = {}
         self._tokens = itertools.count(1)
@@ -100,6 +102,8 @@ class Wall:
                 await self._take(reader, writer)
         except asyncio.CancelledError:
             pass  # `stop`: the server of asyncio would tell of it as of an error
+        except Exception as error:
+            self._fault("an answer to the browser", error)
         finally:
             self._open.discard(task)
             writer.close()
@@ -123,8 +127,16 @@ class Wall:
         play = self._streams.pop(token, None)
         if play is None:
             await line.write(_GONE)
-        else:
-            await play(line)
+            return
+        playing = asyncio.ensure_future(play(line))
+        gone = asyncio.ensure_future(_until_gone(line))
+        try:
+            await asyncio.wait((playing, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            playing.cancel()
+            with suppress(asyncio.CancelledError):
+                await playing
 
     async def _tunnel(self, clear: Clear, target: str) -> None:
         # What it is for, only its first bytes tell. One that was opened ahead has none, and is nobody's request.
@@ -159,3 +171,10 @@ def _authority(target: str) -> str:
     """Host and port of an absolute address."""
     host = target.partition("://")[2].partition("/")[0]
     return host if ":" in host else f"{host}:80"
+
+
+async def _until_gone(line: Line) -> None:
+    """Returns once the browser wants no more; what it sends meanwhile is the body of its request."""
+    with suppress(OSError):
+        while await line.read():
+            pass
