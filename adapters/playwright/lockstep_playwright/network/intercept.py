@@ -35,12 +35,13 @@ type Ahead = Callable[[Transport, Asked], Awaitable[None]]
 class Held:
     """One request, from its hold until it is over. A hop of a redirect is one of its own."""
 
-    __slots__ = ("answerer", "asked", "failed", "head", "network", "over", "sent", "waiting")
+    __slots__ = ("answerer", "asked", "failed", "head", "left", "network", "over", "sent", "waiting")
 
     def __init__(self, answerer: Answerer, network: str) -> None:
         self.answerer = answerer
         self.network = network
         self.asked: Asked | None = None  # what the answerer has been told
+        self.left = False  # the browser has been told what becomes of it
         self.sent = False  # it was let go, and its answer is told
         self.head = False  # its answer has begun
         self.failed = ""  # it failed for this reason; how exactly the browser says later
@@ -89,7 +90,7 @@ class Intercept:
         """Lets go of all that is held, and holds nothing more."""
         self._stopping = True
         for name, held in list(self._held.items()):
-            if not held.answerer.recording and not held.sent:
+            if not held.answerer.recording and not held.left:
                 self._transport.post("Fetch.failRequest", {"requestId": name, "errorReason": "Aborted"})
         self._held.clear()
         try:
@@ -158,6 +159,7 @@ class Intercept:
 
     def _decided(self, name: str, held: Held, decision: Decision) -> None:
         post = self._transport.post
+        held.left = not isinstance(decision, Hold)
         match decision:
             case Go(url=""):
                 held.sent = held.asked is not None

@@ -21,7 +21,6 @@ from lockstep.session.call import Call, Piece
 from lockstep.session.native.calls import Calls
 from lockstep_playwright.network import errors, requests
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Head, Hold
-from lockstep_playwright.network.sockets import Told
 from lockstep_playwright.serving import outcome, streams
 from lockstep_playwright.serving.line import Line
 from lockstep_playwright.serving.matching import Match, Note, is_recorded, match
