@@ -285,13 +285,19 @@ def show(
     context: typer.Context,
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="As in refund:7 or refund:7.1.")],
     store: Store = None,
+    picture: Annotated[
+        str,
+        typer.Option(
+            "--picture", metavar="FILE", help="Where to write the picture of a page, beside the store if not told."
+        ),
+    ] = "",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show one step or effect: what was asked and what was answered."""
     from lockstep.cli import reading
 
-    reading.show(address, store=store, as_json=as_json, debug=debug or context.obj)
+    reading.show(address, store=store, as_json=as_json, debug=debug or context.obj, picture=picture)
 
 
 @app.command(epilog="Example: lockstep diff refund refund-2      lockstep diff refund:7 refund-2:9 --json")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 
-from lockstep.cli import failures, terminal
+from lockstep.cli import failures, pictured, terminal
 from lockstep.debugger import branches, calls, listing, live, render_commanded, render_forks, render_log, render_native
 from lockstep.debugger.lines import Line, safe
+from lockstep.errors import AddressError, Code
 from lockstep.log import address as addresses
 from lockstep.log.store import open_store
 from lockstep.log.timeline import resolve
@@ -60,14 +61,19 @@ def log(run: str, *, store: str | None, everything: bool, as_json: bool, debug: 
             _write(line)
 
 
-def show(address: str, *, store: str | None, as_json: bool, debug: bool) -> None:
-    """Shows one step or effect; of a run, its log."""
+def show(address: str, *, store: str | None, as_json: bool, debug: bool, picture: str = "") -> None:
+    """Shows one step or effect; of a run, its log. `picture`: the file that a step's picture is written to; beside the
+    store if not told, and not at all for `--json`."""
     with failures.reported(as_json=as_json, debug=debug, reading=True), open_store(store) as opened:
         place = resolve(opened, address)
         if place.step is None:
             log(address, store=store, everything=False, as_json=as_json, debug=debug)
             return
         found = listing.show(place)
+        if isinstance(found, listing.Acted) and (picture or not as_json):
+            found = pictured.written(found, place, opened.path, picture)
+        elif picture:
+            raise AddressError(Code.NO_ADDRESS, f"{address} is no action on a page, so there is no picture of it")
         if as_json:
             terminal.emit(found)
             return

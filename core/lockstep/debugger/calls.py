@@ -21,6 +21,7 @@ from lockstep.taps.http.answer import Answer, answer
 
 MODEL = "model"
 PROCESS = "process"
+BROWSER = "browser"
 _EXCHANGES = ("model", "http")
 _CAUSES = 16
 

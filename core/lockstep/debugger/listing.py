@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from lockstep.debugger import branches, calls, checkpointed, commanded, ending, live, looked
+from lockstep.debugger import acted, branches, calls, checkpointed, commanded, ending, live, looked
 from lockstep.debugger.branches import DAMAGED, Fork
 from lockstep.debugger.calls import Call
 from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
@@ -128,6 +128,22 @@ class Commanded(Checkpoint, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+class Acted(Checkpoint, frozen=True, kw_only=True):
+    """The same of an action on a page. `request`: its arguments; `outcome`: what it gave. `url`: before and after;
+    `changed`: page, storage; `attachments`: texts that were kept of it, by name; `snapshot`: the lines of its
+    accessibility snapshot, each with "+" where it is new and "-" where it is gone since the one before, of the same
+    page. `picture`: the file that its picture was written to, "" for none."""
+
+    api: str
+    frame: str
+    url: tuple[str, str]
+    changed: tuple[str, ...]
+    settled: bool
+    attachments: dict[str, str]
+    snapshot: tuple[tuple[str, str], ...] = ()
+    picture: str = ""
+
+
 def runs(store: Store) -> list[Run]:
     """All runs, newest first, by their metadata."""
     return [_run(store, name) for name in store.names()]
@@ -220,7 +236,10 @@ def show(place: Place) -> Shown:
     if checkpointed.is_checkpoint(timeline, step):
         found = _checkpoint(str(address), timeline, step, rows)
         told = commanded.read(timeline, step)
-        return found if told is None else _commanded(found, timeline, step, told)
+        if told is not None:
+            return _commanded(found, timeline, step, told)
+        done = acted.read(timeline, step)
+        return found if done is None else _acted(found, timeline, step, done)
     reads = looked.of_step(str(address.path), timeline, step)
     closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)
     if closing is not None:
@@ -267,6 +286,23 @@ def _commanded(found: Checkpoint, timeline: Timeline, step: Step, told: commande
         parent=found.parent, source=found.source, changes=found.changes, tasks=found.tasks, turn=found.turn,
         jobs=told.jobs, commands=told.commands, clock=began(told.clock) if told.clock else "",
         causes=causes, notes=told.notes,
+    )  # fmt: skip
+
+
+def _acted(found: Checkpoint, timeline: Timeline, step: Step, told: acted.Acted) -> Acted:
+    texts = {
+        name: content
+        for name, one in acted.attachments(timeline, step).items()
+        if isinstance(content := acted.content(timeline, step, one), str)
+    }
+    snapshot = texts.get(acted.SNAPSHOT, "")
+    marked = acted.marked(acted.before(timeline, step, acted.SNAPSHOT), snapshot) if snapshot else ()
+    return Acted(
+        address=found.address, kind=found.kind, name=found.name, lane=found.lane, effect_class=None, site=told.source,
+        status=Status.ERROR if told.error else Status.OK, began=found.began, duration=round(told.seconds * 1e9),
+        request=told.arguments, outcome=told.result, error=told.error, effects=found.effects, parent=found.parent,
+        source=found.source, changes=(), tasks=(), turn=found.turn, api=told.api, frame=told.frame, url=told.url,
+        changed=told.changed, settled=told.settled, attachments=texts, snapshot=tuple(marked),
     )  # fmt: skip
 
 

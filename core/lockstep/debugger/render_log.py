@@ -176,6 +176,8 @@ def _summary(call: Call) -> Piece:
     if call.kind == "http":
         status = call.outcome.get("status") if isinstance(call.outcome, dict) else None
         return f"{name}   → {status}{closed}" if status else f"{name}{closed}"
+    if call.kind == calls.BROWSER:
+        return f"{name}   → {safe(cut(_compact(call.outcome), _WIDE))}{closed}"
     if call.kind == "human":
         return f"{name}   {safe(_compact(call.outcome))}"
     if call.kind == calls.PROCESS:

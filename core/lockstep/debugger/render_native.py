@@ -9,12 +9,14 @@ from typing import Any
 from msgspec import UNSET
 
 from lockstep.debugger import (
+    acted,
     branches,
     calls,
     checkpointed,
     commanded,
     inert,
     listing,
+    render_acted,
     render_checkpoint,
     render_commanded,
     render_log,
@@ -83,6 +85,9 @@ def _turn_row(timeline: Timeline, turn: native.Turn, row: TurnRow) -> list[Piece
 
 
 def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
+    told = acted.read(timeline, step)
+    if told is not None:
+        return [str(step.number), "", *render_acted.row(step, told, checkpointed.namespace(timeline, step)), ""]
     return [str(step.number), "", *render_checkpoint.row(timeline, step), ""]
 
 
@@ -127,6 +132,8 @@ def shown(found: Checkpoint, width: int) -> list[Line]:
     """The lines of `show` for a step. `width`: columns there are for one line; 0 where nothing is cut."""
     if isinstance(found, listing.Commanded):
         return render_commanded.shown(found, width)
+    if isinstance(found, listing.Acted):
+        return render_acted.shown(found, width)
     path = found.address.rpartition(":")[0]
     facts = [
         f"lane {safe(found.lane)}" if found.lane not in ("", "main") else "",

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import channels, ending
+from lockstep.debugger import acted, channels, ending
 from lockstep.errors import AddressError, Code
 from lockstep.log import address as addresses
 from lockstep.log import checkpoints
@@ -93,6 +93,7 @@ class Side:
         self.lanes: dict[str, Lane] = {}
         self._words: dict[str, str] = {}
         self._states: checkpoints.States | None = None
+        self._pages: dict[int, str] | None = None
         # A threadless address means all of the run's processes, but not what its supervisor wrote.
         thread = find(store, place.address)[1]
         infos = (
@@ -113,10 +114,14 @@ class Side:
 
     def _state(self, call: Call) -> dict[str, Value]:
         """The state at a checkpoint of a native run: those channels that its user declared. Of a workflow's step, what
-        its code asked for then."""
+        its code asked for then; of an action, what was done and what the page was then."""
         commands = self.reader.field(self.reader.main, call.seq, checkpoints.COMMANDS)
         if isinstance(commands, list):
             return {"commands": commands}
+        if acted.is_action(self.reader, self.reader.main, call.seq):
+            if self._pages is None:
+                self._pages = acted.pages(self.reader, self.reader.main)
+            return acted.state(self.reader, self.reader.main, call.seq, self._pages.get(call.pos))
         if self._states is None:
             self._states = checkpoints.States(self.reader)
         at = self._states.at(call.pos)

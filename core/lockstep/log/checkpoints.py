@@ -20,6 +20,18 @@ Of a workflow, whose state is nothing but what it was answered, a record says in
     "failed": [{"failure": encoded exception, "times": n}, …]     how it failed before it got there, if it did
     "rejected": [text, …]           what it would not take
 
+Of an action, as on the page of a browser, a record says
+
+    "channels": {}, "whole": true
+    "action": {"api": text, "arguments": {name: value}, "result": value}     or "error": {"name", "message"} in its place;
+                                    "source": the line of the user's code, "frame": where on the page; if there are any
+    "url", "dom", "storage": [before, after]      addresses, and digests of the page's state, "" where there are none
+    "settled": false                the page was not at rest when the digest behind it was taken
+    "seconds": n                    that it took
+
+What people look at beside its state (a picture, a text) are WRITES events of the STEP: what="attachment", name: which,
+body: {"content": text or bytes}. They are no part of any digest.
+
 The parent is the STEP at position `of`; of one without a parent (0) the record is whole. A whole record now and then
 bounds how far a reader walks: what it repeats is mostly shared with what the stream has already. Values are plain data
 (`{"$": …}` says what was something else), so nothing here needs the framework or its adapter.
@@ -44,6 +56,7 @@ from lockstep.log.store import RunReader
 CHANNELS, GONE, WHOLE = "channels", "gone", "whole"
 VALUE, KEEP, ITEMS = "value", "keep", "items"
 JOBS, COMMANDS, CLOCK, FAILED, REJECTED = "jobs", "commands", "clock", "failed", "rejected"
+ACTION, ATTACHMENT, CONTENT = "action", "attachment", "content"
 
 type State = dict[str, Value]
 

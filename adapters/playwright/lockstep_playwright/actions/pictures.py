@@ -4,6 +4,7 @@ pictures of the same page differ by a caret."""
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 
 from lockstep_playwright.actions.driven import Ask, Both, Wait
@@ -30,4 +31,17 @@ async def taken(pipe: Pipe, page: Page, state: State, attach: Callable[[str, str
     if drawn[0]:
         attach("screenshot", base64.b64decode(drawn[0]["result"]["data"]))
     if read and read[0][0] and isinstance(snapshot := read[0][0].get("snapshot"), str):
-        attach("aria", snapshot)
+        attach("aria", _without(snapshot, state.secrets))
+
+
+def _without(snapshot: str, secrets: tuple[str, ...]) -> str:
+    """The snapshot without what stands in password fields, which it reads out."""
+    lines = snapshot.splitlines()
+    for secret in secrets:
+        shown = (f": {secret}", f": {json.dumps(secret)}")
+        lines = [f"{line[: -len(end)]}: ***" if (end := _end(line, shown)) else line for line in lines]
+    return "\n".join(lines)
+
+
+def _end(line: str, ends: tuple[str, ...]) -> str:
+    return next((end for end in ends if line.endswith(end)), "")

@@ -112,8 +112,7 @@ class Underway:
             negated = bool((self.sent.message.get("params") or {}).get("isNot"))
             unmet = bool(result["matches"]) == negated
             return (_error("AssertionError", self._unmet(), told), None) if unmet else (None, None)
-        hidden = told.hide(values.result(kind, method, result, find))
-        return None, hidden
+        return None, values.hidden(values.result(kind, method, result, find), told.hide)
 
     def _unmet(self) -> str:
         return f"{self.sent.api}: not as expected"

@@ -90,6 +90,29 @@ def handle(channel: Any, find: Find) -> Value:
     return {"$": "handle", "of": of_handle(find(guid)) or str(guid).partition("@")[0]}
 
 
+def hidden(value: Value, hide: Callable[[Any], Any]) -> Value:
+    """The value with its secrets hidden: also those of cookies and headers, which the protocol names beside them."""
+    return hide(_named(value, hide))  # type: ignore[no-any-return]
+
+
+_HEADER = {"name", "value"}
+
+
+def _named(value: Value, hide: Callable[[Any], Any]) -> Value:
+    if isinstance(value, list):
+        return [_named(each, hide) for each in value]
+    if not isinstance(value, dict):
+        return value
+    name, text = value.get("name"), value.get("value")
+    if isinstance(name, str) and isinstance(text, str):
+        if value.keys() == _HEADER:
+            return {"name": name, "value": hide({name: text})[name]}
+        if "domain" in value or "sameSite" in value or "httpOnly" in value:
+            line: str = hide({"set-cookie": f"{name}={text}"})["set-cookie"]
+            return {**value, "value": line.partition("=")[2]}
+    return {name: _named(each, hide) for name, each in value.items()}
+
+
 def label(arguments: Mapping[str, Value]) -> str:
     """What the objects that a call gives are known by."""
     return str(arguments.get("selector") or arguments.get("expression") or arguments.get("name") or "")

@@ -254,7 +254,7 @@ class Watch:
         of = values.of_handle(sent.object)
         if methods.secret(kind, method, arguments, of):
             arguments = methods.without(arguments)
-        hidden: Any = self._told.hide(arguments)
+        hidden: Any = values.hidden(arguments, self._told.hide)
         self._count += 1
         frame = sent.object if kind == "Frame" else None
         return Action(
