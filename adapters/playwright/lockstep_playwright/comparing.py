@@ -14,6 +14,7 @@ import msgspec
 from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import difference
+from lockstep_playwright.actions.methods import HIDDEN
 from lockstep_playwright.recorded import RecordedAction
 
 
@@ -32,7 +33,7 @@ def asked(recorded: RecordedAction, api: str, name: str, arguments: Value, frame
     said = recorded.said
     if said.get("api") != api:
         return Found(Code.REQUEST, "another action than recorded", "", _called(recorded.name, said), f"{name} ({api})")
-    first = difference.first(said.get("arguments"), arguments)
+    first = difference.first(said.get("arguments"), _typed(said.get("arguments"), arguments))
     if first is not None:
         path, was, now = first
         return Found(Code.REQUEST, "the action was told something else than recorded", path, was, now)
@@ -40,6 +41,13 @@ def asked(recorded: RecordedAction, api: str, name: str, arguments: Value, frame
         was, now = str(said.get("frame") or "(the page)"), frame or "(the page)"
         return Found(Code.REQUEST, "the action is of another frame than recorded", "frame", was, now)
     return None
+
+
+def _typed(recorded: Value, now: Value) -> Value:
+    """The arguments, without what was typed into a field of which the page said only then that it is for passwords."""
+    if not isinstance(recorded, dict) or not isinstance(now, dict) or HIDDEN not in recorded.values():
+        return now
+    return {name: HIDDEN if recorded.get(name) == HIDDEN else value for name, value in now.items()}
 
 
 def _called(name: str, said: Mapping[str, Any]) -> str:

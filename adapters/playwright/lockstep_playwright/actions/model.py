@@ -17,7 +17,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     kind       "action": closes a step. "read": only looks, an effect of the step around it
     api        as the user called it: "Page.click", "LocatorAssertions.to_have_text"
     name       in a line, secrets hidden: `click "#buy"`, `goto http://127.0.0.1/shop`
-    arguments  by name, inert, secrets hidden
+    arguments  by name, inert; cookies and headers written as in an exchange. Secrets are in it, but for what is typed
+               into a field for secrets: whoever stores it hides them
     page       the number of its page, from 1 in the order in which they were made; 0: of the context
     frame      the frame's place, "" for the main frame: its name or address
     site       "file:line in function" of the user's code, "" where it is not known (a task of its own)
@@ -40,8 +41,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What came of an action, once the page's state behind it has been taken.
 
-    result   what it gave, inert and hidden; an object of the page as {"$": "handle", …}
-    error    None, or {"name", "message"} as the user saw it
+    result   what it gave, inert; an object of the page as {"$": "handle", …}. Likewise with its secrets
+    error    None, or {"name", "message"} as the user saw it, without the log of its tries
     url      of the page, before and after
     dom      digests of the page before and after; "" where there is no page, or none could be taken
     storage  digests of cookies and storages before and after, likewise

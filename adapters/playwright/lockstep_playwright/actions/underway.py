@@ -78,46 +78,47 @@ class Underway:
         if isinstance(typed, str) and any(typed in secret for secret in secrets):
             arguments = methods.without(action.arguments)
             of = values.of_handle(self.sent.object)
-            named = str(told.hide(methods.name(self.method, kind, method, arguments, of)))
+            shown: Any = told.hide(arguments)
+            named = methods.name(self.method, kind, method, shown, of)
             action = msgspec.structs.replace(action, arguments=arguments, name=named)
         before, after = self.before, self.after
-        error, result = self._outcome(told, find)
+        error, result = self._outcome(find)
         return action, Done(
             result=result,
             error=error,
-            url=(str(told.hide(before.url)) if before else action.url, str(told.hide(after.url)) if after else ""),
+            url=(before.url if before else action.url, after.url if after else ""),
             dom=(before.dom if before else "", after.dom if after else ""),
             storage=(before.storage if before else "", after.storage if after else ""),
             settled=after is None or after.parsed,
             seconds=(self.ended - self.began) / 1e9,
         )
 
-    def _outcome(self, told: Told, find: Find) -> tuple[dict[str, Value] | None, Value]:
+    def _outcome(self, find: Find) -> tuple[dict[str, Value] | None, Value]:
         reply = self.reply
         if reply is None:
             zone = self.sent.zone
             failed = getattr(zone, "error", None)
             if failed is not None:
-                return _error(type(failed).__name__, str(failed), told), None
-            return _error("CancelledError", "", told), None
+                return _error(type(failed).__name__, str(failed)), None
+            return _error("CancelledError", ""), None
         kind, method = self.sent.object._type, self.sent.message["method"]
         if reply.get("error") and not reply.get("result"):
             failure = reply["error"].get("error") or reply["error"]
             if method == "expect":
-                return _error("AssertionError", self._unmet(), told), None
+                return _error("AssertionError", self._unmet()), None
             said = str(failure.get("message") or failure.get("value") or "")
-            return _error(str(failure.get("name") or "Error"), f"{self.sent.api}: {said}", told), None
+            return _error(str(failure.get("name") or "Error"), f"{self.sent.api}: {said}"), None
         result = reply.get("result")
         if method == "expect" and isinstance(result, Mapping) and "matches" in result:
             negated = bool((self.sent.message.get("params") or {}).get("isNot"))
             unmet = bool(result["matches"]) == negated
-            return (_error("AssertionError", self._unmet(), told), None) if unmet else (None, None)
-        return None, values.hidden(values.result(kind, method, result, find), told.hide)
+            return (_error("AssertionError", self._unmet()), None) if unmet else (None, None)
+        return None, values.shaped(values.result(kind, method, result, find))
 
     def _unmet(self) -> str:
         return f"{self.sent.api}: not as expected"
 
 
-def _error(name: str, message: str, told: Told) -> dict[str, Value]:
+def _error(name: str, message: str) -> dict[str, Value]:
     """As the user saw it, without the log of its tries: how many there are is a matter of time."""
-    return {"name": name, "message": str(told.hide(message.partition("\n")[0]))}
+    return {"name": name, "message": message.partition("\n")[0]}

@@ -90,27 +90,24 @@ def handle(channel: Any, find: Find) -> Value:
     return {"$": "handle", "of": of_handle(find(guid)) or str(guid).partition("@")[0]}
 
 
-def hidden(value: Value, hide: Callable[[Any], Any]) -> Value:
-    """The value with its secrets hidden: also those of cookies and headers, which the protocol names beside them."""
-    return hide(_named(value, hide))  # type: ignore[no-any-return]
-
-
 _HEADER = {"name", "value"}
 
 
-def _named(value: Value, hide: Callable[[Any], Any]) -> Value:
+def shaped(value: Value) -> Value:
+    """The value with cookies and headers written as in an exchange, so that their secrets are known by where they
+    stand: `{"set-cookie": "sid=1", "domain": …}`, `{"authorization": …}`."""
     if isinstance(value, list):
-        return [_named(each, hide) for each in value]
+        return [shaped(each) for each in value]
     if not isinstance(value, dict):
         return value
     name, text = value.get("name"), value.get("value")
     if isinstance(name, str) and isinstance(text, str):
         if value.keys() == _HEADER:
-            return {"name": name, "value": hide({name: text})[name]}
-        if "domain" in value or "sameSite" in value or "httpOnly" in value:
-            line: str = hide({"set-cookie": f"{name}={text}"})["set-cookie"]
-            return {**value, "value": line.partition("=")[2]}
-    return {name: _named(each, hide) for name, each in value.items()}
+            return {name: text}
+        if "domain" in value or "sameSite" in value or "httpOnly" in value or "path" in value or "url" in value:
+            rest = {key: each for key, each in value.items() if key not in _HEADER}
+            return {"set-cookie": f"{name}={text}", **rest}
+    return {key: shaped(each) for key, each in value.items()}
 
 
 def label(arguments: Mapping[str, Value]) -> str:

@@ -254,19 +254,20 @@ class Watch:
         of = values.of_handle(sent.object)
         if methods.secret(kind, method, arguments, of):
             arguments = methods.without(arguments)
-        hidden: Any = values.hidden(arguments, self._told.hide)
+        given: Any = values.shaped(arguments)
+        shown: Any = self._told.hide(given)
         self._count += 1
         frame = sent.object if kind == "Frame" else None
         return Action(
             number=self._count,
             kind="read" if found.kind == READ else "action",
             api=sent.api,
-            name=str(self._told.hide(methods.name(found, kind, method, hidden, of))),
-            arguments=hidden,
+            name=methods.name(found, kind, method, shown, of),
+            arguments=given,
             page=page.number if page is not None else 0,
             frame="" if frame is None or page is None or page.looker.is_main(frame) else frame._name or frame._url,
             site=_site(sent.frames),
-            url=str(self._told.hide(getattr(frame or (page and page.main), "_url", "") or "")),
+            url=getattr(frame or (page and page.main), "_url", "") or "",
             beside=tuple(
                 other.action.number for other in self._open.values() if other.action and other is not underway
             ),
