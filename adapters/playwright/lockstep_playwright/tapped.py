@@ -86,7 +86,7 @@ class Tapped:
     @property
     def script(self) -> str | None:
         """What its pages have to be given before all else, where they are not held for that."""
-        return None if self._attached.full else self._shim.script()
+        return None if self._attached.full else self._shim.script() or None
 
     @property
     def faults(self) -> list[str]:
