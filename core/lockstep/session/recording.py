@@ -147,7 +147,7 @@ class Recording(Session):
         except Exception as error:
             self.fault("output", error)
 
-    def feed(self, lane: Lane, channel: str, data: bytes) -> None:
+    def feed(self, lane: Lane, channel: str, data: bytes, site: str = "") -> None:
         self.emit(Kind.OUTPUT, lane.name, self.position(), channel, body=data, finish=partial(self._printed_by, None))
 
     def _printed_by_effect(self, event: Event) -> Event:

@@ -252,12 +252,13 @@ class Replaying(Session):
                 expected=differs[0], actual=differs[1],
             )  # fmt: skip
 
-    def feed(self, lane: Lane, channel: str, data: bytes) -> None:
+    def feed(self, lane: Lane, channel: str, data: bytes, site: str = "") -> None:
         differs = self._channel(lane, channel).write(data)
         if differs is not None:
             self.diverge(
                 Code.OUTPUT, f"the process is given another {channel} than recorded", lane=lane, kind="process",
                 name=lane.name.rpartition("/")[2], expected=differs[0], actual=differs[1],
+                **({"source": site} if site else {}),
             )  # fmt: skip
 
     def unfed(self, lane: Lane, channel: str) -> str | None:

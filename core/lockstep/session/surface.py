@@ -130,8 +130,9 @@ class Session:
         """The program printed `data`."""
         raise NotImplementedError
 
-    def feed(self, lane: Lane, channel: str, data: bytes) -> None:
-        """The program gave `data` to a process that runs as `lane`. Replay: Divergence where that is not recorded."""
+    def feed(self, lane: Lane, channel: str, data: bytes, site: str = "") -> None:
+        """The program gave `data` to a process that runs as `lane`. Replay: Divergence where that is not recorded.
+        `site`: where in the program's code, where the stack does not tell."""
         raise NotImplementedError
 
     def _print_whole(self, channel: str, lane: Lane, data: str | bytes) -> None:

@@ -1,5 +1,6 @@
 """A program that drives a browser, recorded with no line changed: a replay needs no browser, no driver and no site."""
 
+import json
 import os
 import subprocess
 import sys
@@ -46,6 +47,19 @@ def test_another_action_is_named(site: Site, chromium: str, tmp_path: Path) -> N
     assert replayed.returncode == 1
     assert 'fill {"selector": "#item"' in replayed.stderr
     assert 'fill {"selector": "#thing"' in replayed.stderr
+    assert "changed_agents.py:" in replayed.stderr
+
+
+def test_actions_are_steps(site: Site, chromium: str) -> None:
+    _recorded(site, chromium, "busy")
+    log = json.loads(_lockstep("log", "busy", "--json").stdout)
+    names = [step["name"] for step in log["steps"]]
+    assert names[:6] == [
+        "", "new page", f"goto {site.url}/basket", "evaluate double(21)",
+        "evaluate [Math.random(), {at: new Date()}]", 'fill "#item" = "tea"',
+    ]  # fmt: skip
+    shown = json.loads(_lockstep("show", "busy/context-1:5", "--json").stdout)
+    assert shown["name"] == 'fill "#item" = "tea"'
 
 
 def test_a_moved_line_is_no_difference(site: Site, chromium: str, tmp_path: Path) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from lockstep_playwright.wire import files, language, numbers
+import os
+
+from lockstep.session import sites
+from lockstep_playwright.wire import files, language, numbers, steps
+
+sites.pass_over(os.path.dirname(os.path.dirname(__file__)))
 
 
 def attach() -> None:
-    """Has the core understand what the client says to its driver."""
+    """Has the core understand what the client says to its driver, and see what the program does with its browser."""
     language.learn_it()
     files.come_through_the_pipe()
     numbers.count_by_connection()
+    steps.watch_contexts()

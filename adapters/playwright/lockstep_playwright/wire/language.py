@@ -53,5 +53,14 @@ def is_driver(argv: Sequence[str]) -> bool:
     return argv[-1:] == ["run-driver"] and any("playwright" in word for word in argv)
 
 
+# Where in the user's code the action was begun that speaks now: in the sync API it stands on another stack.
+speaking = ""
+
+
+def spoken_at(site: str) -> None:
+    global speaking
+    speaking = site
+
+
 def learn_it() -> None:
-    learn(Language("playwright", speaks=is_driver, reader=Messages))
+    learn(Language("playwright", speaks=is_driver, reader=Messages, site=lambda: speaking))

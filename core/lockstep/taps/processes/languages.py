@@ -22,11 +22,13 @@ class Language(msgspec.Struct, frozen=True):
     speaks  whether a process with these words of command is spoken to so
     reader  makes the reader of one conversation: it is given what is written, in whatever pieces, and gives back the
             messages that are complete with it as lines of text, without what does not count. Nothing of it may raise
+    site    where in the program's own code it speaks now, as "file:line in function"; "" where the stack tells it
     """
 
     name: str
     speaks: Callable[[Sequence[str]], bool]
     reader: Callable[[], Callable[[bytes], bytes]]
+    site: Callable[[], str] = str
 
 
 _known: dict[str, Language] = {}

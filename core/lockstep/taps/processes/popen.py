@@ -58,7 +58,7 @@ def _record(session: Any, popen: Any, given: dict[str, Any], call: Any, name: st
         name = name or _ask(session, call, given)
         lane = call.lane.child(name, strand=True)
         written = files.of({stream: given.get(stream) for stream in ("stdout", "stderr")})
-        process = Live(session, call, lane, written, _reader(given))
+        process = Live(session, call, lane, written, _spoken(given))
         arguments = _dressed(given, lane.name)
     except Exception as error:
         session.fault("start of a process", error)
@@ -88,7 +88,7 @@ def _serve(session: Any, popen: Any, given: dict[str, Any], call: Any, name: str
         raise exceptions.revive(call.hand(last).value, call)
     followed = follows(session, lane)
     written = files.of({stream: given.get(stream) for stream in ("stdout", "stderr")})
-    process = Served(session, call, lane, written, followed, _reader(given))
+    process = Served(session, call, lane, written, followed, _spoken(given))
     if followed:
         lanes.ours(_init)(popen, **_dressed(given, lane.name))
     else:
@@ -104,7 +104,7 @@ def _serve(session: Any, popen: Any, given: dict[str, Any], call: Any, name: str
 def _ask(session: Any, call: Any, given: dict[str, Any]) -> str:
     asked = request.asked(given, as_seen(), as_here())
     name = request.name(given)
-    language = languages.spoken_to(request.argv(given.get("args")))
+    language = _spoken(given)
     if language is None:
         call.ask(name, asked, request.key(asked))
     else:
@@ -123,9 +123,8 @@ def _ask(session: Any, call: Any, given: dict[str, Any]) -> str:
     return name
 
 
-def _reader(given: dict[str, Any]) -> Any:
-    language = languages.spoken_to(request.argv(given.get("args")))
-    return None if language is None else language.reader()
+def _spoken(given: dict[str, Any]) -> languages.Language | None:
+    return languages.spoken_to(request.argv(given.get("args")))
 
 
 def _begun(popen: Any, process: Any, kind: Any) -> None:

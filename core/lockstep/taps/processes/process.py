@@ -9,7 +9,7 @@ from __future__ import annotations
 import _thread
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from lockstep.errors import Code
@@ -19,6 +19,7 @@ from lockstep.session import current, lanes
 from lockstep.session.lanes import Lane
 from lockstep.session.tape import PROCESS, STARTED
 from lockstep.taps.processes.files import Written
+from lockstep.taps.processes.languages import Language
 
 _waitpid = os.waitpid  # before the taps
 
@@ -34,20 +35,21 @@ class Process:
     lane   of the process: its name is what a Python that is followed records under
     pid    the system's, of the real process or of what stands in its place
     files  the files that its output goes to
-    reads  makes of what the program writes to its stdin what counts of it (`lockstep.taps.processes.languages`)
+    spoken the language that the program speaks to it, None where nobody knows one
     """
 
     live: bool
 
     def __init__(
-        self, session: Any, call: Any, lane: Lane, files: list[Written], reads: Callable[[bytes], bytes] | None = None
+        self, session: Any, call: Any, lane: Lane, files: list[Written], spoken: Language | None = None
     ) -> None:
         self.session = session
         self.call = call
         self.lane = lane
         self.pid = 0
         self.files = files
-        self._reads = reads
+        self._spoken = spoken
+        self._reads = spoken.reader() if spoken is not None else None
         self.signalled = False
         self.sources: dict[str, Any] = {}  # of its readiness, by name (`lockstep.taps.processes.loops`)
 
@@ -61,9 +63,10 @@ class Process:
 
     def feed(self, data: bytes) -> None:
         """The program gives this to its stdin."""
-        data = self._reads(data) if self._reads is not None else data
-        if data:
+        if self._spoken is None or self._reads is None:
             self.session.feed(self.lane, STDIN, data)
+        elif read := self._reads(data):
+            self.session.feed(self.lane, STDIN, read, self._spoken.site())
 
     def number(self, what: str) -> str:
         """The name of the running strand's next operation of that kind on this process."""
@@ -76,9 +79,9 @@ class Live(Process):
     live = True
 
     def __init__(
-        self, session: Any, call: Any, lane: Lane, files: list[Written], reads: Callable[[bytes], bytes] | None = None
+        self, session: Any, call: Any, lane: Lane, files: list[Written], spoken: Language | None = None
     ) -> None:
-        super().__init__(session, call, lane, files, reads)
+        super().__init__(session, call, lane, files, spoken)
         self._lock = _thread.RLock()  # what is handed out is digested in the order in which it is recorded
         self._status: int | None = None
         self._open: dict[str, Any] = {}  # pipes of which more may come, by channel
@@ -149,9 +152,9 @@ class Served(Process):
 
     def __init__(
         self, session: Any, call: Any, lane: Lane, files: list[Written], followed: bool,
-        reads: Callable[[bytes], bytes] | None = None,
+        spoken: Language | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(session, call, lane, files, reads)
+        super().__init__(session, call, lane, files, spoken)
         self.followed = followed
         self._parts: dict[tuple[str, str], deque[Any]] = {}
         self._exit: Any = None

@@ -1,0 +1,98 @@
+"""Actions as steps of a session's run: a lane `playwright/context-1` for each context, in order of creation.
+
+What they gave is not kept here again: it is in the conversation with the driver, which a replay serves, and so is what
+we ask of a page to tell its state. What the agent only looks at is no step.
+
+Tried with playwright 1.60 to 1.65.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+from typing import Any
+
+from lockstep.log.model import Value
+from lockstep.session import current
+from lockstep_playwright.actions import Action, Done, Watch
+from lockstep_playwright.wire.language import spoken_at
+
+_MODULES = ("playwright._impl.browser_context", "playwright._impl._browser_context")  # since 1.65, and before
+_COUNT = "playwright"
+
+
+class Steps:
+    """Is `lockstep_playwright.actions.Told`."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        number = session.adapters[_COUNT] = session.adapters.get(_COUNT, 0) + 1
+        self._lane = f"playwright/context-{number}"
+
+    def begin(self, action: Action) -> None:
+        spoken_at(action.site)
+
+    def end(self, action: Action, done: Done) -> None:
+        session: Any = self._session
+        if action.kind != "action" or current.session is not session:
+            return
+        state: dict[str, Value] = {
+            "action": action.api,
+            "arguments": action.arguments,
+            "url": [*done.url],
+            "dom": [*done.dom],
+            "storage": [*done.storage],
+        }
+        if done.error is not None:
+            state["error"] = done.error
+        session.checkpoint(self._lane, action.name, state, wait=False)
+
+    def attach(self, action: Action, name: str, content: str | bytes) -> None:
+        """Nothing is attached: pictures would be part of the conversation."""
+
+    def hide(self, value: Value) -> Value:
+        hidden: Value = self._session.secrets.hide(value)
+        return hidden
+
+    def expected(self, action: Action) -> None:
+        return None
+
+    def secret(self, value: str) -> None:
+        self._session.secrets.learn(value.encode(), "password")
+
+    def fault(self, where: str, error: BaseException) -> None:
+        self._session.fault(where, error)
+
+
+def watch_contexts() -> None:
+    """Each context that is made while a session is on is watched. Once; without a session it costs one comparison.
+    Raises AttributeError where no version is like this one."""
+    kind: Any = _context()
+    real = kind.__init__
+    if hasattr(real, "_lockstep"):
+        return
+
+    @functools.wraps(real)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        real(self, *args, **kwargs)
+        session = current.session
+        if session is None:
+            return
+        try:
+            Watch(self, Steps(session), attachments=False).attach().send(None)
+        except StopIteration:
+            pass  # it awaits nothing
+        except Exception as error:
+            session.fault("actions of a browser", error)
+
+    __init__.__dict__["_lockstep"] = True
+    kind.__init__ = __init__
+
+
+def _context() -> Any:
+    for name in _MODULES:
+        try:
+            return import_module(name).BrowserContext
+        except ImportError:
+            continue
+    raise AttributeError(f"no BrowserContext in {' or '.join(_MODULES)}")
