@@ -58,7 +58,7 @@ def test_actions_are_steps(site: Site, chromium: str) -> None:
         "", "new page", f"goto {site.url}/basket", "evaluate double(21)",
         "evaluate [Math.random(), {at: new Date()}]", 'fill "#item" = "tea"',
     ]  # fmt: skip
-    shown = json.loads(_lockstep("show", "busy/context-1:5", "--json").stdout)
+    shown = json.loads(_lockstep("show", "busy/context-1:4", "--json").stdout)
     assert shown["name"] == 'fill "#item" = "tea"'
 
 
