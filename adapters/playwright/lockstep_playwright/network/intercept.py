@@ -201,7 +201,9 @@ class Intercept:
             if not heads.has_body(held.asked.method, head):
                 self._tell(held, (head, b""))
                 return
-            if heads.is_open_ended(head) and held.asked.session:
+            # Of a document that is held, the browser does not answer until it goes on.
+            streams = heads.is_open_ended(head) and held.asked.resource != "Document"
+            if streams and held.asked.session:
                 held.waiting = []
                 streamed = await self._streams.begin(held.network, held.asked.session)
                 waiting, held.waiting = held.waiting, None
