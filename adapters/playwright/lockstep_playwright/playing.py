@@ -37,9 +37,10 @@ class Player:
 
     def __init__(
         self, recorded: Recorded, serving: Serving, pace: Pace, apart: Apart, *, strict: bool = False,
-        upto: int | None = None,
+        upto: int | None = None, until: int | None = None,
     ) -> None:  # fmt: skip
-        """`serving` and `pace`: in the loop apart. `upto`: position behind which no action is expected."""
+        """`serving` and `pace`: in the loop apart. `upto`: position behind which no action is expected; `until`: the
+        step after which the program is stopped."""
         self.strict = strict
         self.compared: list[int] = []
         self.over = False
@@ -47,16 +48,29 @@ class Player:
         self._serving = serving
         self._pace = pace
         self._apart = apart
+        self._until = until
         self._stopped = False  # an action was another one: the program goes no further
         self._left: dict[str, list[RecordedAction]] = {}
         for action in sorted(recorded.actions, key=lambda each: each.began):
-            if upto is None or action.pos <= upto:
+            if (upto is None or action.pos <= upto) and (until is None or action.step <= until):
                 self._left.setdefault(action.lane, []).append(action)
         self._on: dict[int, RecordedAction] = {}
         self._reads: dict[int, tuple[NativeCall, Effect]] = {}
         self._taken: list[Future[Any]] = []
 
     # Actions (`Told`).
+
+    @property
+    def done(self) -> bool:
+        """Whether all actions that are expected have ended."""
+        return not self._on and not any(self._left.values())
+
+    def expects(self, action: Action) -> bool:
+        """Of a fork: whether this belongs to the part that is played."""
+        lane = layout.action_lane(action.page)
+        if action.kind == "read":
+            return next(self._serving.strand(layout.read_lane(lane)).state.left(), None) is not None
+        return bool(self._left.get(lane))
 
     def begin(self, action: Action) -> Awaitable[None] | None:
         """See `Told`."""
@@ -86,7 +100,7 @@ class Player:
         """An action after the last recorded one of its page."""
         serving = self._serving
         self._stopped = True
-        if serving.interrupted:
+        if serving.interrupted or self._until is not None:
             serving.latched.come_to_cut()
             serving.latched.raise_it()
         last = self._recorded.actions[-1].pos if self._recorded.actions else self._recorded.turn.pos
@@ -188,7 +202,7 @@ class Player:
         latch = serving.latched
         if latch.stopped:
             return
-        if serving.interrupted:
+        if serving.interrupted and self._until is None:
             latch.come_to_cut()  # what follows is not known: it was cut off
             return
         left = sorted((each[0] for each in self._left.values() if each), key=lambda each: each.pos)

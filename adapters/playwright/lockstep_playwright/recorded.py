@@ -10,6 +10,7 @@ Reads the heads of a branch's events once, and bodies when they are asked for.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -19,10 +20,11 @@ import msgspec
 from lockstep.errors import Code, TargetError
 from lockstep.log.address import called
 from lockstep.log.model import Event, Kind, Value
+from lockstep.log.steps import TURN
 from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep_playwright import layout
-from lockstep_playwright.shim.shim import MODES, Shim
+from lockstep_playwright.shim.shim import Mode, Shim
 
 
 class RecordedAction(msgspec.Struct, frozen=True):
@@ -70,7 +72,7 @@ class Recorded:
 
     def __init__(self, reader: RunReader) -> None:
         self.reader = reader
-        self.record = Record(reader)
+        self.record = _Record(reader)
         self.meta: Mapping[str, Any] = reader.meta if isinstance(reader.meta, Mapping) else {}
         self.address = called(reader.info.name, reader.branch)
 
@@ -104,8 +106,18 @@ class Recorded:
 
     @cached_property
     def began(self) -> tuple[int, ...]:
-        """The positions at which actions began, of those that did not end too."""
-        return tuple(event.pos for _, event in self.record.heads if _begins(event))
+        """The positions at which actions began, of those that did not end too. What was on where a branch left another
+        one begins anew in it."""
+        return tuple(sorted({event.name: event.pos for _, event in self.record.heads if _begins(event)}.values()))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing is known of what follows its last event."""
+        return self.end is None
+
+    def stop(self, until: int | None) -> int:
+        """The position before which calls are served, up to a step."""
+        return sys.maxsize if until is None else self.record.position(until) + 1
 
     @property
     def browser(self) -> Mapping[str, Any]:
@@ -116,7 +128,8 @@ class Recorded:
         """A fresh one like that of the recording; None where it had none."""
         found = self.meta.get("shim")
         told: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
-        mode = next((each for each in MODES if each == told.get("mode")), None)
+        modes: dict[str, Mode] = {"seed": "seed", "freeze": "freeze", "off": "off"}
+        mode = modes.get(str(told.get("mode")))
         return None if mode is None else Shim(mode, seed=str(told.get("seed")), start=int(told.get("start") or 0))
 
     @property
@@ -128,6 +141,17 @@ class Recorded:
         """What the turn was begun with, as `layout.turn_request` has it. `reveal`: gives secrets back."""
         found: Value = reveal(self.record.request(self.turn))
         return found if isinstance(found, Mapping) else {}
+
+
+class _Record(Record):
+    """What was in flight where a branch left another one is no part of it: it is asked for anew."""
+
+    @cached_property
+    def _begun(self) -> list[tuple[int, Event]]:
+        every = [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
+        ended = {event.of for _, event in self.heads if event.kind is Kind.END}
+        left = max((event.pos for _, event in self.heads if event.kind is Kind.FORK), default=0)
+        return [(seq, event) for seq, event in every if event.pos > left or event.pos in ended]
 
 
 def _begins(event: Event) -> bool:

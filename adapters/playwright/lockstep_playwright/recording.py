@@ -52,6 +52,11 @@ class Recorder:
         record: Any = self.journal.hide(layout.input_record(browser))
         self.last = self.journal.step(layout.LANE, "new context", layout.INPUT, record, layout.input_key(record))
 
+    def goes_on(self, last: int) -> None:
+        """A branch goes on behind the step at a position."""
+        self._turn = self.journal.begin_turn(layout.CONTEXT, {"goes_on": True})
+        self.last = last
+
     def finish(self, status: str, value: Any = None, state: Any = None) -> None:
         """The context is closed, or was left: nothing more is written. `value`: see `Turn.end`."""
         if self.over:

@@ -21,6 +21,7 @@ from lockstep.session.call import Call, Piece
 from lockstep.session.native.calls import Calls
 from lockstep_playwright.network import errors, requests
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Head, Hold
+from lockstep_playwright.network.sockets import Told
 from lockstep_playwright.serving import outcome, streams
 from lockstep_playwright.serving.line import Line
 from lockstep_playwright.serving.matching import Match, Note, is_recorded, match
@@ -36,7 +37,7 @@ class Answering:
     """
 
     recording = False
-    sockets = None  # the wall has them
+    sockets: Told | None = None  # the wall has them
 
     def __init__(self, calls: Calls, wall: Wall, pace: Pace | None, note: Note) -> None:
         """`pace`: of the calls that are served; None: answers go out as they are asked for. `note` is told what goes

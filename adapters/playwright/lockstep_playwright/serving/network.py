@@ -45,6 +45,11 @@ class Network:
     async def start(self) -> None:
         await self.wall.start()
 
+    async def goes_live(self) -> None:
+        """Of a fork that has served its part: nothing waits any more, and what the policy lets go leaves."""
+        self.pace.close()
+        self.wall.is_open = True
+
     async def stop(self) -> None:
         """The browser is gone."""
         self.pace.close()

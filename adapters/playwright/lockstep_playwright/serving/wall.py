@@ -22,6 +22,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from lockstep_playwright.serving import beyond
 from lockstep_playwright.serving.line import Clear, Line, Secured
 
 # Answers one request on a line: whatever it writes is the whole answer.
@@ -30,8 +31,6 @@ type Play = Callable[[Line], Awaitable[None]]
 # a WebSocket's is seen then.
 type Converse = Callable[[Line, str], Awaitable[None]]
 type Fault = Callable[[str, BaseException], object]
-# Takes a tunnel to host and port, of which these are the first bytes.
-type Through = Callable[[Line, str, bytes], Awaitable[None]]
 
 _HOST = "127.0.0.1"
 _STREAM = "/lockstep/stream/"
@@ -47,7 +46,7 @@ class Wall:
 
     port         where it listens, on the loopback
     turned_away  connections that it let go nowhere: "host:port" -> how many
-    through      None: nothing leaves. Of a fork that has gone live: who takes connections to the outside
+    is_open      False: nothing leaves. Of a fork that has gone live: what comes here is passed on
     """
 
     def __init__(self, converse: Converse, fault: Fault, tls: ssl.SSLContext | None = None) -> None:
@@ -55,7 +54,7 @@ class Wall:
         browser takes for anybody's; without one, secure WebSockets are turned away."""
         self.port = 0
         self.turned_away: dict[str, int] = {}
-        self.through: Through | None = None
+        self.is_open = False
         self._converse = converse
         self._fault = fault
         self._tls = tls
@@ -119,6 +118,8 @@ class Wall:
         path = target.partition(f"{_HOST}:{self.port}")[2] or target
         if path.startswith(_STREAM):
             await self._play(clear, path.removeprefix(_STREAM))
+        elif self.is_open:
+            await beyond.request(clear, head)
         else:
             self._turn_away(_authority(target))
             await clear.write(_AWAY)
@@ -145,8 +146,8 @@ class Wall:
         if not first:
             return
         clear.unread(first)
-        if self.through is not None:
-            await self.through(clear, target, first)
+        if first[0] == _TLS and self.is_open:
+            await beyond.tunnel(clear, target, first)
         elif first[0] != _TLS:
             await self._converse(clear, f"ws://{target}")
         elif self._tls is None:

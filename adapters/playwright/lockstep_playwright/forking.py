@@ -1,0 +1,178 @@
+"""Forks of a browser's run: `lockstep.fork("playwright/checkout:4", pay, edits={"4.1": {…}}, live=["POST …"])`.
+
+The function drives a fresh browser again, from the beginning: what is in a page's memory cannot be put back. Up to the
+step that the fork leaves its network is the recorded one, and each action has to leave the page as it was then. From
+there on what the browser asks is made for real, as far as the policy lets it, and all of it is a branch of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
+from lockstep.errors import AddressError, Code, TargetError
+from lockstep.log.address import called
+from lockstep.log.model import Kind, RunState, Status, Value
+from lockstep.log.store import Store
+from lockstep.log.timeline import END, Place, Timeline
+from lockstep.session.native import forking as forks
+from lockstep.session.native.journal import Journal
+from lockstep.session.native.kept import recalled
+from lockstep.session.native.record import Record
+from lockstep.session.tail import Plan
+from lockstep_playwright import edited, hosting
+from lockstep_playwright.apart import Apart
+from lockstep_playwright.driving import Drive, Ended, is_async, no_loop
+from lockstep_playwright.owned import own_of
+from lockstep_playwright.playing import Player
+from lockstep_playwright.recorded import Recorded
+from lockstep_playwright.recording import Recorder
+from lockstep_playwright.serving.network import Network
+from lockstep_playwright.tailing import Crossing, Tailing
+
+
+def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
+    """Forks a browser's run. See `lockstep.adapter.native.Native`."""
+    no_loop(target, "afork")
+    session = Session(store, place, options)
+    if is_async(target):
+        return session.continued(asyncio.run(session.drive.arun(target)))
+    return hosting.in_thread_if_needed(lambda: session.continued(session.drive.run(target)))
+
+
+async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
+    """The same under a running loop, in which an async function runs."""
+    session = Session(store, place, options)
+    if is_async(target):
+        return session.continued(await session.drive.arun(target))
+    drive: Callable[[], Ended] = lambda: session.drive.run(target)  # noqa: E731
+    return session.continued(await asyncio.get_running_loop().run_in_executor(None, drive))
+
+
+class Session:
+    """One fork: what it goes by, and what has come of it."""
+
+    def __init__(self, store: Store, place: Place, options: ForkOptions) -> None:
+        _refuse(place, options)
+        self.store = store
+        self.place = place
+        self.options = options
+        self.recorded = recorded = Recorded(place.timeline.reader)
+        self.until = _until(place, options)
+        self.edits = edited.read(place, options.edits, self.until)
+        self.upto = self.until if self.edits.first is None else min(self.until, self.edits.first - 1)
+        self.began = time.monotonic()
+        own = own_of(options.own)
+        secrets, _ = recalled(store.path, place.timeline.reader.meta)
+        asked = recorded.asked(secrets.reveal)
+        self.parent, self.journal, plan = self._branch()
+        try:
+            self.calls = calls = Tailing(
+                self.journal, recorded.record, plan, store.path, since=0, deadline=options.deadline
+            )
+            self.recorder = Recorder(self.journal, calls)
+            began = [pos for pos in recorded.began if pos <= self.upto]
+            apart = Apart()
+            network = Network(calls, began, calls.note)
+            player = Player(recorded, calls.served, network.pace, apart, strict=own.strict, upto=self.upto)
+            last = recorded.record.position(max(recorded.record.last_step(self.upto), 0))
+            self.recorder.goes_on(last)
+            amid = any(each.began <= self.upto < each.pos for each in recorded.actions)
+            crossing = Crossing(calls, player, self.recorder, lambda: apart.start(network.goes_live()), amid=amid)
+            self.drive = Drive(recorded, own, asked, network, crossing, self.recorder.fault, apart, crossing.start)
+        except BaseException:
+            self._close()
+            raise
+
+    def _branch(self) -> tuple[Journal, Journal, Plan]:
+        """The parent and the branch, made."""
+        address, options = self.place.address, self.options
+        origin = self._origin()
+        plan = Plan(
+            options.branch or "fork", address.branch, origin, self.upto, self.until, self.edits.answers, options.policy
+        )  # fmt: skip
+        run, meta = self.place.timeline.reader.info.name, self.recorded.meta
+        parent = Journal.open(self.store, run, dict(meta), branch=address.branch)
+        told: dict[str, Any] = {
+            **forks.told(plan), "edits": self.edits.told, "step": address.step, "upto": self.upto,
+        }  # fmt: skip
+        journal = parent.fork(plan.branch, self.upto, latest=False, origin=origin, told=told)
+        return parent, journal, msgspec.structs.replace(plan, branch=journal.branch)
+
+    def continued(self, ended: Ended) -> Continued:
+        """How it went, once it is through."""
+        journal, calls = self.journal, self.calls
+        failed = ended.error is not None and not ended.stopped
+        error = ended.error if failed else None
+        how = "failed" if failed else "complete"
+        state = calls.resting()
+        status = Status.ERROR if ended.error is not None else Status.OK
+        self.recorder.finish(status, ended.error if ended.error is not None else _inert(ended.result), state)
+        journal.flush()
+        if state is not None or failed:
+            journal.rest(state or RunState.FAILED)
+        try:
+            timeline = Timeline(self.store.run(journal.run, journal.branch))
+            record = Record(timeline.reader)
+            report = calls.report(how, steps=len(record.steps), seconds=time.monotonic() - self.began)
+            address = called(journal.run, journal.branch)
+            first, answer = first_and_answer(timeline, self.upto, address)
+            return Continued(
+                report=report, results=[ended.result] if ended.error is None else [], error=error,
+                origin=self._origin(), upto=self.upto, shared=max(record.last_step(self.upto), 0), first=first,
+                answer=answer if report.state == RunState.REFUSED else None,
+            )  # fmt: skip
+        finally:
+            self._close()
+
+    def _origin(self) -> str:
+        address = self.place.address
+        return f":{address.step}" + (f".{address.effect}" if self.place.effect is not None else "")
+
+    def _close(self) -> None:
+        self.journal.close()
+        self.parent.close()
+
+
+def _inert(result: Any) -> Value:
+    """What the function returned, where that is data."""
+    from lockstep.errors import LockstepError
+    from lockstep.session import snapshot
+
+    try:
+        return snapshot.to_value(result)
+    except (LockstepError, TypeError, ValueError):
+        return None
+
+
+def _refuse(place: Place, options: ForkOptions) -> None:
+    """What a fork of a browser's run has not."""
+    if place.step is None:
+        raise AddressError(
+            Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
+        )
+    if options.tasks:
+        raise TargetError(Code.BAD_TARGET, "tasks= chooses between tasks of a graph: a browser's run has none")
+    if options.thread:
+        raise TargetError(Code.BAD_TARGET, "thread= is of a framework's thread: a fork of a browser's run is a branch")
+    if options.turn is not None:
+        raise TargetError(Code.BAD_TARGET, "turn= is of a run with several turns: a browser's run has one")
+
+
+def _until(place: Place, options: ForkOptions) -> int:
+    """The position up to which the fork's past lies."""
+    step, effect = place.step, place.effect
+    assert step is not None
+    heads = place.timeline.reader.heads(place.timeline.stream.id)
+    if effect is not None and effect.end is not None:
+        found = effect.end.pos
+    elif effect is not None or step.kind == END:
+        found = max((event.pos for _, event in heads if event.kind is not Kind.FINISH), default=0)
+    else:
+        found = next(event.pos for seq, event in heads if seq == step.seq)
+    return found if options.within is None else min(found, options.within)

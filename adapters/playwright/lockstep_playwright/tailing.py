@@ -1,0 +1,171 @@
+"""What a fork does with the agent's actions and calls: played up to its cut, and recorded from there.
+
+Calls that belong past the cut may come early: a page asks by itself, whatever the agent does. They wait until the last
+action of the part before has left its page, so that this is what it was when it was recorded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from lockstep.log.model import Value
+from lockstep.session.call import Call
+from lockstep.session.native.forking import Forking, Undecided
+from lockstep_playwright import layout
+from lockstep_playwright.actions import Action, Done
+from lockstep_playwright.playing import Player
+from lockstep_playwright.recording import LOOKS, Recorder, answered, record_of
+from lockstep_playwright.serving.bell import Bell
+
+_LOOK = 0.1  # seconds between two looks at whether somebody has stopped the fork
+
+
+class Gate:
+    """Shut until the part that is served is over. Usable from any thread and loop."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._bells: set[Bell] = set()
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        with self._lock:
+            self.is_open = True
+            bells = tuple(self._bells)
+        for bell in bells:
+            bell.ring()
+
+    async def passed(self, stopped: Callable[[], bool]) -> None:
+        """Returns once it is open, or all is `stopped`."""
+        bell = Bell()
+        with self._lock:
+            self._bells.add(bell)
+        try:
+            while not self.is_open and not stopped():
+                await bell.heard(_LOOK)
+        finally:
+            with self._lock:
+                self._bells.discard(bell)
+
+
+class Early(Undecided):
+    """A call of a fork that is decided when the gate opens, where the part before has it not."""
+
+    __slots__ = ()
+
+    session: Tailing
+
+    async def aready(self) -> None:
+        if self._to is None:
+            await self.session.gate.passed(lambda: self.session.latch.stopped)
+            self._decide()
+
+
+class Tailing(Forking):
+    """The calls of a fork of a browser's run. `gate`: where what is past the cut waits."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.gate = Gate()
+
+    def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
+        if within is not None:
+            return super().call(lane, kind, within)
+        if self.latch.stopped:
+            self.latch.raise_it()
+        call: Any = Early(self, self.journal.strand(lane), kind)  # type: ignore[arg-type]
+        return call  # type: ignore[no-any-return]
+
+    def past(self) -> None:
+        """The part that is served is over: no call of it is expected any more."""
+        self.journal.looped = self.journal.looped | {layout.LANE}
+
+
+class Crossing:
+    """Is `lockstep_playwright.actions.Told`: of a player up to the cut, of a recorder from there."""
+
+    def __init__(
+        self, calls: Tailing, player: Player, recorder: Recorder, crossed: Callable[[], Any], *, amid: bool
+    ) -> None:  # fmt: skip
+        """`crossed` is told when the part that is served is over. `amid`: whether the cut lies in the middle of an
+        action."""
+        self.over = False
+        self._calls = calls
+        self._player = player
+        self._recorder = recorder
+        self._crossed = crossed
+        self._amid = amid
+        self._played: set[int] = set()  # numbers of actions that the player has begun
+        self._reads: dict[int, Call] = {}
+
+    def start(self) -> None:
+        """The context is there. A fork of its beginning is past its cut now."""
+        if self._player.done:
+            self._cross()
+
+    def _cross(self) -> None:
+        if not self._calls.gate.is_open:
+            self._crossed()
+            self._calls.gate.open()
+            if not self._amid:
+                self._calls.past()
+
+    def begin(self, action: Action) -> Awaitable[None] | None:
+        """See `Told`."""
+        if self.over:
+            return None
+        if self._calls.latch.stopped:
+            self._calls.latch.raise_it()
+        if self._player.expects(action):
+            self._played.add(action.number)
+            return self._player.begin(action)
+        if action.kind == "read":
+            return self._look(action)
+        if not self._calls.gate.is_open and not self._amid:
+            self._player.begin(action)  # an action of a page that had made all of its own: tells the difference
+        self._recorder.began(action)
+        return None
+
+    async def _look(self, action: Action) -> None:
+        call = self._calls.call(layout.read_lane(layout.action_lane(action.page)), layout.BROWSER)
+        request: Value = {"api": action.api, "arguments": action.arguments}
+        call.ask(action.name, request, request, declared=LOOKS)
+        await call.aready()
+        self._reads[action.number] = call
+
+    def end(self, action: Action, done: Done) -> None:
+        """See `Told`."""
+        if self.over:
+            return
+        if action.number in self._played:
+            self._played.discard(action.number)
+            self._player.end(action, done)
+            if self._player.done:
+                self._cross()
+        elif action.kind == "read":
+            call = self._reads.pop(action.number, None)
+            if call is not None and call.live:
+                answered(call, done)
+        else:
+            self._recorder.stepped(action, record_of(action, done))
+            self._calls.past()
+
+    def attach(self, action: Action, name: str, content: str | bytes) -> None:
+        """See `Told`."""
+        self._recorder.attach(action, name, content)
+
+    def hide(self, value: Value) -> Value:
+        return self._recorder.hide(value) if self._calls.gate.is_open else self._player.hide(value)
+
+    def secret(self, value: str) -> None:
+        """See `Told`."""
+        self._player.secret(value)
+        self._recorder.secret(value)
+
+    def expected(self, action: Action) -> tuple[str, str] | None:
+        return self._player.expected(action)
+
+    def fault(self, where: str, error: BaseException) -> None:
+        self._recorder.fault(where, error)
