@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+type Seen = dict[str, Any]
+
 # The names, as the page uses them, in the order of the comparison in the benchmarks.
 OBSERVABLES = (
     *(
@@ -36,11 +38,13 @@ OBSERVABLES = (
 BESIDE = ("worker_websocket", "cookies_of_context")
 
 
-def observe(context: Any, url: str, patience: int = 30) -> dict[str, Any]:
-    """What a page of this context sees of the site, by name; "never" for what takes longer than `patience` seconds."""
+def observe(context: Any, url: str, patience: int = 30, seen: Seen | None = None) -> Seen:
+    """What a page of this context sees of the site, by name; "never" for what takes longer than `patience` seconds. It
+    is put into `seen` as it comes."""
+    seen = {} if seen is None else seen
     page = context.new_page()
     page.goto(f"{url}/all?patience={patience}")
-    seen: dict[str, Any] = page.evaluate("window.finished")
+    seen |= page.evaluate("window.finished")
     with page.expect_download() as downloading:
         page.click("#download")
     seen["download"] = Path(downloading.value.path()).read_text()
@@ -49,11 +53,12 @@ def observe(context: Any, url: str, patience: int = 30) -> dict[str, Any]:
     return seen
 
 
-async def aobserve(context: Any, url: str, patience: int = 30) -> dict[str, Any]:
+async def aobserve(context: Any, url: str, patience: int = 30, seen: Seen | None = None) -> Seen:
     """The same by the async API."""
+    seen = {} if seen is None else seen
     page = await context.new_page()
     await page.goto(f"{url}/all?patience={patience}")
-    seen: dict[str, Any] = await page.evaluate("window.finished")
+    seen |= await page.evaluate("window.finished")
     async with page.expect_download() as downloading:
         await page.click("#download")
     seen["download"] = Path(await (await downloading.value).path()).read_text()
@@ -62,7 +67,7 @@ async def aobserve(context: Any, url: str, patience: int = 30) -> dict[str, Any]
     return seen
 
 
-def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def differing(one: Seen, other: Seen) -> list[str]:
     """The names that do not have the same value on both sides."""
     return [name for name in (*OBSERVABLES, *BESIDE) if one.get(name) != other.get(name)]
 
