@@ -23,11 +23,14 @@ from lockstep_playwright.network import errors, requests
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Head, Hold
 from lockstep_playwright.network.sockets import Told
 from lockstep_playwright.serving import outcome, streams
+from lockstep_playwright.serving.lasting import Kept
 from lockstep_playwright.serving.line import Line
 from lockstep_playwright.serving.matching import Match, Note, is_recorded, match
 from lockstep_playwright.serving.outcome import Shape
 from lockstep_playwright.serving.pace import Pace
 from lockstep_playwright.serving.wall import Wall
+
+_APART = 0.02  # seconds between the pieces of a stream, at most
 
 
 class Answering:
@@ -46,13 +49,15 @@ class Answering:
         self._wall = wall
         self._pace = pace
         self._note = note
+        self._kept = Kept()
         self._live: dict[str, Call] = {}
         self._waiting: dict[str, tuple[asyncio.Task[Any], Call]] = {}
 
     async def asked(self, asked: Asked) -> Decision:
         told = requests.told(asked)
-        if requests.is_icon(asked) and not is_recorded(self._calls, told):
-            return Fail()
+        kept = self._kept.find(told.key)
+        if (kept is not None or requests.is_icon(asked)) and not is_recorded(self._calls, told):
+            return kept or Fail()
         try:
             found = await match(self._calls, asked.lane, told, self._note)
         except Cut:
@@ -66,11 +71,14 @@ class Answering:
         assert task is not None
         self._waiting[asked.id] = task, found.call
         try:
-            return await self._answer(found)
+            decision = await self._answer(found)
         except Stop:
             return Fail()
         finally:
             self._waiting.pop(asked.id, None)
+        if isinstance(decision, Fulfil):
+            self._kept.keep(asked.method, told.key, decision)
+        return decision
 
     async def _answer(self, found: Match) -> Decision:
         if found.recorded is None:
@@ -114,8 +122,13 @@ class Answering:
             found.call.end(Status.CLOSED)
 
     async def _bodies(self, found: Match, pieces: AsyncIterator[Piece]) -> AsyncIterator[bytes]:
+        times = [event.at for event in found.events()]
+        number = 0
         async for piece in pieces:
+            number += 1
             if piece.status is None:
+                # What comes at once is one piece to a page, and what came apart was not.
+                await asyncio.sleep(min(_APART, (times[number] - times[number - 1]) / 1e9))
                 yield _bytes(piece.value)
             elif piece.status is Status.ERROR:
                 raise streams.Broken(outcome.error_of(piece))

@@ -24,6 +24,7 @@ from typing import Any
 from lockstep.log.model import Event, Kind
 from lockstep.session.native.order import REACTS, Order, Parked
 from lockstep.session.native.serving import Serving
+from lockstep_playwright.serving import lasting
 from lockstep_playwright.serving.bell import Bell
 
 ORDER = "order"
@@ -52,6 +53,8 @@ class Pace:
         self._bells: set[Bell] = set()
         self._closed = False
         self._order = serving.order = Order(serving.tape, self._began)
+        for effect in lasting.repeats(serving.tape):
+            self._order.come(effect.begin.pos, *(event.pos for _, event, _ in effect.pieces))
 
     # What the agent does.
 
