@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.warm import command
 
 from lockstep.launch import attaching
 
@@ -21,7 +22,9 @@ def _run(*words: str, program: str, place: Path) -> subprocess.CompletedProcess[
 
 
 def _record(program: str, place: Path) -> subprocess.CompletedProcess[str]:
-    return _run("-m", "lockstep", "record", "--run", "toys", "--", sys.executable, program=program, place=place)
+    script = place / "program.py"
+    script.write_text(program)
+    return command.run("record", "--run", "toys", "--", sys.executable, str(script), cwd=place)
 
 
 def test_a_framework_is_instrumented_once_it_is_imported(
@@ -33,9 +36,7 @@ def test_a_framework_is_instrumented_once_it_is_imported(
     assert recorded.returncode == 0, recorded.stderr
     assert recorded.stdout == "attached 1\n"
     assert "complete" in recorded.stderr
-    replayed = subprocess.run(
-        [sys.executable, "-m", "lockstep", "replay", "toys"], capture_output=True, text=True, check=False
-    )
+    replayed = command.run("replay", "toys")
     assert (replayed.returncode, replayed.stdout) == (0, "attached 1\n"), replayed.stderr
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 from lockstep.testing import Provider
 
@@ -48,8 +49,8 @@ class Runs:
     def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
         """In a process group of its own."""
         options.setdefault("stdout", subprocess.DEVNULL)
-        return subprocess.Popen(
-            [sys.executable, "-m", "lockstep", *words],
+        return command.start(
+            *words,
             cwd=self.place,
             env={
                 **os.environ,

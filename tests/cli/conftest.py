@@ -1,11 +1,11 @@
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 type Lockstep = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -15,17 +15,7 @@ def lockstep(tmp_path: Path) -> Lockstep:
     """Runs `lockstep` with the given words in the test's own directory and store."""
 
     def run(*words: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
-        options.setdefault("stdin", subprocess.DEVNULL)
-        return subprocess.run(
-            [sys.executable, "-m", "lockstep", *words],
-            cwd=tmp_path,
-            env={**os.environ, **(env or {})},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            **options,
-        )
+        return command.run(*words, cwd=tmp_path, env={**os.environ, **(env or {})}, **options)
 
     return run
 

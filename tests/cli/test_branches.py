@@ -2,13 +2,13 @@
 
 import json
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 from lockstep.log.canonical import key
 from lockstep.log.model import Event, Kind, RunState, Status
@@ -62,11 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("branches")
     (place / "agent.py").write_text(AGENT)
     path = place / "store.db"
-    done = subprocess.run(
-        [sys.executable, "-m", "lockstep", "record", "--run", "refund", "--store", str(path), "--", sys.executable,
-         "agent.py"],
-        cwd=place, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = command.run("record", "--run", "refund", "--store", str(path), "--", sys.executable, "agent.py", cwd=place)
     assert done.returncode == 0, done.stderr
     refused = {"end": {"exit": None, "error": {"message": "LS301 tool pay() would run for real\nit is mutating"}}}
     with open_store(path) as store:
@@ -156,8 +152,8 @@ def test_show_says_how_a_call_was_answered(read: Any) -> None:
     ],
 )
 def test_what_is_not_there_is_named(lockstep: Any, made: Path, address: str, words: str) -> None:
-    for command in ("log", "show"):
-        done = lockstep(command, address, "--store", str(made))
+    for verb in ("log", "show"):
+        done = lockstep(verb, address, "--store", str(made))
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr
 
 

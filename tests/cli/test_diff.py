@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 from lockstep.debugger import calls
 from lockstep.debugger.listing import closing_effect
@@ -58,14 +58,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     with Provider(script) as provider:
         for name, environ in RUNS.items():
-            done = subprocess.run(
-                [PYTHON, "-m", "lockstep", "record", "--run", name, "--", PYTHON, "agent.py"],
-                cwd=place,
+            done = command.run(
+                "record", "--run", name, "--", PYTHON, "agent.py", cwd=place,
                 env={**os.environ, "PROVIDER": provider.url, "LOCKSTEP_STORE": str(place / "store.db"), **environ},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            )  # fmt: skip
             assert done.returncode == int(environ.get("EXIT", 0)), done.stderr
     return place / "store.db"
 

@@ -3,13 +3,13 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 from lockstep.testing import Answer, Provider, ToolCall
 
@@ -64,14 +64,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         NASTY,
     ]
     with Provider(script, jitter=(0.1, 0.2)) as provider:
-        done = subprocess.run(
-            [PYTHON, "-m", "lockstep", "record", "--run", "refund", "--", PYTHON, "agent.py", "--ticket", "4711"],
-            cwd=place,
+        done = command.run(
+            "record", "--run", "refund", "--", PYTHON, "agent.py", "--ticket", "4711", cwd=place,
             env={**os.environ, "PROVIDER": provider.url, "LOCKSTEP_STORE": str(place / "store.db")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "● refund  complete  9 steps  5 model · 2 tool · 1 http · 1 step" in done.stderr
     return place / "store.db"
@@ -212,9 +208,9 @@ def test_options_stand_before_or_after_the_address(lockstep, store: Path) -> Non
 
 def test_every_command_has_help_with_an_example(lockstep) -> None:
     words = lockstep("--help").stdout
-    for command in ("record", "replay", "verify", "runs", "log", "show"):
-        assert command in words
-        shown = lockstep(command, "--help")
-        assert shown.returncode == 0 and f"Example: lockstep {command}" in shown.stdout
+    for verb in ("record", "replay", "verify", "runs", "log", "show"):
+        assert verb in words
+        shown = lockstep(verb, "--help")
+        assert shown.returncode == 0 and f"Example: lockstep {verb}" in shown.stdout
     assert lockstep("--version").stdout.startswith("lockstep ")
-    assert lockstep("no-such-command").returncode == 2
+    assert lockstep("no-such-verb").returncode == 2

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import command
 
 PYTHON = sys.executable
 
@@ -149,9 +150,7 @@ def test_the_recorded_command_runs_where_it_was_recorded(lockstep, program, tmp_
     recorded = lockstep("record", "--", PYTHON, "agent.py")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    again = subprocess.run(
-        [PYTHON, "-m", "lockstep", "replay", "agent"], cwd=elsewhere, capture_output=True, text=True, check=True
-    )
+    again = command.run("replay", "agent", cwd=elsewhere)
     assert again.stdout == recorded.stdout == f"{tmp_path}\n"
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import command
 
 AGENT = """
 import random, sys
@@ -42,8 +42,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def lockstep(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "lockstep", *words]
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, env=dict(os.environ), check=False)
+    return command.run(*words, cwd=place)
 
 
 @pytest.mark.parametrize("name", ["main", "later"])

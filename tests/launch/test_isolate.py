@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+from tests.warm import command
 
 from lockstep.launch import isolate, supervise
 
@@ -126,10 +127,9 @@ def test_a_replay_that_cannot_be_isolated_is_not_begun() -> None:
     refused = "def no(): raise PermissionError(1, 'not here')\n"
     cli = f"from lockstep.launch import isolate\n{refused}isolate.WAYS = dict.fromkeys(isolate.WAYS, no)\n"
     cli += "from lockstep.cli import main; main()"
-    command = [sys.executable, "-c", "print('it ran')"]
+    printing = [sys.executable, "-c", "print('it ran')"]
     again = [sys.executable, "-c", cli, "replay", "it", "--isolate"]
-    first = [sys.executable, "-m", "lockstep", "record", "--run", "it", "--", *command]
-    assert subprocess.run(first, capture_output=True, check=False).returncode == 0
+    assert command.run("record", "--run", "it", "--", *printing).returncode == 0
     done = subprocess.run(again, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (125, "")
     assert "LS405" in done.stderr and "not here" in done.stderr and isolate.FILTER in done.stderr

@@ -2,11 +2,11 @@
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import command
 
 from lockstep.debugger.fork import fork
 from lockstep.launch.nursery import Nursery
@@ -34,8 +34,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("MADE", str(tmp_path / "made"))
     (tmp_path / "agent.py").write_text(AGENT)
     path = tmp_path / "store.db"
-    command = [sys.executable, "-m", "lockstep", "record", "--store", path, "--run", "refund", "--"]
-    subprocess.run([*command, sys.executable, "agent.py", "a word"], cwd=tmp_path, check=True, capture_output=True)
+    words = ("record", "--store", str(path), "--run", "refund", "--", sys.executable, "agent.py", "a word")
+    assert command.run(*words, cwd=tmp_path).returncode == 0
     (tmp_path / "made").unlink()
     return str(path)
 

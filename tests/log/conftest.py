@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 from lockstep.log.store import Store, open_store
 
@@ -35,9 +36,6 @@ def lockstep(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `lockstep` with the given words in the test's own directory and store."""
 
     def run(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "lockstep", *words], cwd=tmp_path, capture_output=True, text=True, check=False,
-            timeout=60, stdin=subprocess.DEVNULL, **options,
-        )  # fmt: skip
+        return command.run(*words, cwd=tmp_path, **options)
 
     return run

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 from lockstep.testing import Provider
 
@@ -92,10 +93,7 @@ def server() -> Iterator[str]:
 
 
 def _lockstep(place: Path, *words: str, **options: Any) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "lockstep", *words], cwd=place, capture_output=True, text=True, check=False, timeout=60,
-        **options,
-    )  # fmt: skip
+    done = command.run(*words, cwd=place, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

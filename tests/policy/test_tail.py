@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 import lockstep
 from lockstep.errors import Code, Refused, TargetError
@@ -188,13 +189,9 @@ def test_a_refused_command_ends_with_our_words_alone_also_where_it_will_not_end(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     (tmp_path / "agent.py").write_text(REFUND)
-    command = ["--", sys.executable, "agent.py", *words]
 
     def run(*given: str, typed: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "lockstep", *given, *command], input=typed, capture_output=True, text=True,
-            check=False, timeout=50,
-        )  # fmt: skip
+        return command.run(*given, "--", sys.executable, "agent.py", *words, input=typed, timeout=50)
 
     assert run("record", "--run", "c", typed="4000\n").returncode == 0
     done = run("fork", "c:0", "--live", "stdin", typed="4500\n")

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.warm import command
 
 from lockstep.session.report import Report
 from lockstep.testing import Answer, Provider, Request
@@ -115,16 +116,6 @@ def lockstep(tmp_path: Path) -> Lockstep:
     """Runs `lockstep` with the given words in the test's own directory and store."""
 
     def run(*words: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
-        options.setdefault("stdin", subprocess.DEVNULL)
-        return subprocess.run(
-            [sys.executable, "-m", "lockstep", *words],
-            cwd=tmp_path,
-            env={**os.environ, **(env or {})},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            **options,
-        )
+        return command.run(*words, cwd=tmp_path, env={**os.environ, **(env or {})}, **options)
 
     return run

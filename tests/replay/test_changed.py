@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.warm import command
 
 from lockstep.log.store import open_store
 from lockstep.log.timeline import resolve
@@ -111,8 +112,8 @@ class Recording:
         self.draws: int = asked["reads"]["random"]
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "lockstep", *words],
+        return command.start(
+            *words,
             cwd=AGENT.parent,
             env=self._environ,
             stdin=subprocess.DEVNULL,

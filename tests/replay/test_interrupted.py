@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.warm import command
 
 from lockstep.testing import Answer, Provider, Request
 
@@ -37,8 +38,8 @@ class Store:
         return [line.removeprefix("step ") for line in self.told(run) if line.startswith("step ")]
 
     def start(self, *words: str, told: str = "nobody") -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "lockstep", *words],
+        return command.start(
+            *words,
             cwd=self.directory,
             env={
                 **os.environ,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.warm import command
 
 from lockstep.log.store import open_store
 
@@ -19,10 +20,7 @@ OTHER = {"MY_SERVICE_KEY": "another-9999", "DATABASE_URL": "postgres://app:other
 def lockstep(*words: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Runs the command line as a user does."""
     surroundings = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT}
-    return subprocess.run(
-        [sys.executable, "-m", "lockstep", *words], env={**surroundings, **(environment or {})},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return command.run(*words, env={**surroundings, **(environment or {})}, timeout=120)
 
 
 def replayed(run: str, environment: dict[str, str] | None = None) -> dict[str, Any]:

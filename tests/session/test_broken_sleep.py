@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-CLI = [sys.executable, "-c", "from lockstep.cli import main; main()"]
+from tests.warm import command
 
 ALARM = """
 import signal, time
@@ -55,7 +54,7 @@ for wrong in ("a", -1, float("nan")):
 
 
 def lockstep(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*CLI, *words], check=False, capture_output=True, text=True, timeout=60)
+    return command.run(*words)
 
 
 @pytest.mark.parametrize("program", [ALARM, INTERRUPTED, WRONG], ids=["alarm", "interrupt", "wrong arguments"])

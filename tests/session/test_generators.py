@@ -4,9 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lockstep.testing import Provider
+from tests.warm import command
 
-CLI = [sys.executable, "-c", "from lockstep.cli import main; main()"]
+from lockstep.testing import Provider
 
 DROPPED = """
 import asyncio, sys
@@ -64,7 +64,7 @@ asyncio.run(main())
 
 
 def lockstep(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*CLI, *words], check=False, capture_output=True, text=True, timeout=60)
+    return command.run(*words)
 
 
 def test_a_dropped_stream_is_closed_where_it_was_in_the_recording(tmp_path: Path, provider: Provider) -> None:

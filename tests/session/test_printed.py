@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-CLI = [sys.executable, "-c", "from lockstep.cli import main; main()"]
+from tests.warm import command
 
 THREADS = """
 import sys, threading, time
@@ -68,7 +67,7 @@ PROGRAMS = {"text": THREADS, "bytes": BYTES, "left running": LEFT_RUNNING, "in a
 
 
 def lockstep(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*CLI, *words], check=False, capture_output=True, text=True, timeout=60)
+    return command.run(*words)
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from tests.taps.holding import Decide, holding
+from tests.warm import command
 
 from lockstep.session.report import Report
 from lockstep.session.session import finish, start_recording, start_replay
-
-CLI = [sys.executable, "-c", "from lockstep.cli import main; main()"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -93,36 +92,33 @@ class Commands:
         self._place = place
 
     def bare(self, program: Path, **env: str) -> str:
-        return self._run([sys.executable, str(program)], env, 0)
+        done = subprocess.run(
+            [sys.executable, str(program)], cwd=self._place, env={**os.environ, **env}, capture_output=True, text=True,
+            timeout=100, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def record(self, program: Path, **env: str) -> str:
         """Records it as a run of its own, named after the program."""
         where = ["--store", self._store, "--run", program.stem]
-        return self._run([*CLI, "record", *where, "--", sys.executable, str(program)], env, 0)
+        return self._lockstep(0, env, "record", *where, "--", sys.executable, str(program))
 
     def replay(self, program: Path, **env: str) -> str:
         """Replays its run, which must be identical."""
-        return self._run([*CLI, "replay", "--store", self._store, program.stem], env, 0)
+        return self._lockstep(0, env, "replay", "--store", self._store, program.stem)
 
     def diverge(self, program: Path, **env: str) -> str:
         """Replays its run, which must not be the same."""
-        return self._run([*CLI, "replay", "--store", self._store, program.stem], env, 1)
+        return self._lockstep(1, env, "replay", "--store", self._store, program.stem)
 
     @staticmethod
     def rows(printed: str) -> dict[str, tuple[str, Any]]:
         """What `programs/rows.py` printed: for each row its value's repr and its shape."""
         return {name: (value, shape) for name, value, shape in map(json.loads, printed.splitlines())}
 
-    def _run(self, command: list[str], env: dict[str, str], status: int) -> str:
-        done = subprocess.run(
-            command,
-            cwd=self._place,
-            env={**os.environ, **env},
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+    def _lockstep(self, status: int, env: dict[str, str], *words: str) -> str:
+        done = command.run(*words, cwd=self._place, env={**os.environ, **env}, timeout=100)
         assert done.returncode == status, done.stderr
         self.said = done.stderr
         return done.stdout

@@ -4,7 +4,6 @@ import json
 import os
 import select
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from tests.warm import command
 
-CLI = [sys.executable, "-c", "from lockstep.cli import main; main()"]
 PROGRAMS = Path(__file__).parent / "programs"
 
 
@@ -76,7 +75,7 @@ class Runs:
         return {entry["source"]: entry["detail"] for entry in said["coverage"] if entry["how"] == "not covered"}
 
     def lockstep(self, *words: str) -> Any:
-        done = subprocess.run([*CLI, *words], cwd=self._place, capture_output=True, text=True, timeout=60, check=False)
+        done = command.run(*words, cwd=self._place)
         self.status, self.said = done.returncode, done.stderr
         assert done.stdout.startswith("{"), done.stderr
         return json.loads(done.stdout)

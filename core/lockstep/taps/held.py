@@ -24,30 +24,35 @@ class Originals:
     """Functions that were replaced, each with what stands for it now."""
 
     def __init__(self, replaced: Mapping[Any, Any]) -> None:
-        self._functions = {id(original): (original, ours) for original, ours in replaced.items()}
+        self._functions = dict(replaced)
+        # Whatever else a module holds is not looked up: it may hash and compare as it likes.
+        self._kinds = {type(original) for original in replaced}
         # `datetime.now` is a new object at each look-up: known by its class and name.
         self._bound: dict[tuple[Any, str], None] = {}
 
     def add_bound(self, owner: type, name: str) -> None:
         """Also counts captured `owner.name` class methods, which look-ups on `owner` now answer."""
         self._bound[(owner, name)] = None
+        self._kinds.add(BuiltinFunctionType)
 
     def found(self) -> Iterator[tuple[Any, str, Any]]:
         """(module, name, what to put there) of each global that holds an original."""
-        functions = self._functions
+        # No `id()`: it is an audit event, which costs a call of each hook (300 ns) for every name of every module.
+        functions, kinds, bound = self._functions, self._kinds, self._bound
         for module_name, module in tuple(sys.modules.items()):
             if module_name.partition(".")[0] in _LEFT_ALONE:
                 continue
             names = getattr(module, "__dict__", None)
-            if type(names) is not dict:
+            if type(names) is not dict or kinds.isdisjoint(map(type, tuple(names.values()))):
                 continue
             for name, value in tuple(names.items()):
-                known = functions.get(id(value))
-                if known is not None and known[0] is value:
-                    yield module, name, known[1]
-                elif type(value) is BuiltinFunctionType and self._bound:
+                if type(value) not in kinds:
+                    continue
+                if value in functions:
+                    yield module, name, functions[value]
+                elif type(value) is BuiltinFunctionType and bound:
                     owner, attribute = value.__self__, value.__name__
-                    if isinstance(owner, type) and (owner, attribute) in self._bound:
+                    if isinstance(owner, type) and (owner, attribute) in bound:
                         yield module, name, getattr(owner, attribute)
 
     def names(self) -> list[str]:

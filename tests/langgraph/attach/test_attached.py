@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 from lockstep.testing import Answer, Provider, Request, ToolCall
 
@@ -97,19 +98,30 @@ def place(tmp_path: Path) -> Path:
 
 
 def run(place: Path, *words: str, url: str = "", status: int = 0) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ, "LOCKSTEP_STORE": str(place / "store.db"), "OPENAI_API_KEY": "sk-test",
-        "OPENAI_BASE_URL": f"{url or 'http://127.0.0.1:9'}/v1",
-    }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, *words], cwd=place, env=environment, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, *words],
+        cwd=place,
+        env=_environment(place, url),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
     )
     assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
     return done
 
 
 def lockstep(place: Path, *words: str, url: str = "", status: int = 0) -> subprocess.CompletedProcess[str]:
-    return run(place, "-m", "lockstep", *words, url=url, status=status)
+    done = command.run(*words, cwd=place, env=_environment(place, url), timeout=100)
+    assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def _environment(place: Path, url: str) -> dict[str, str]:
+    return {
+        **os.environ, "LOCKSTEP_STORE": str(place / "store.db"), "OPENAI_API_KEY": "sk-test",
+        "OPENAI_BASE_URL": f"{url or 'http://127.0.0.1:9'}/v1",
+    }  # fmt: skip
 
 
 def _rows(path: Path) -> int:

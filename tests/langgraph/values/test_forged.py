@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import ormsgpack
 import pytest
 from langgraph.graph import END, START, StateGraph
+from tests.warm import command
 
 import lockstep
 from lockstep.errors import LockstepError
@@ -152,8 +153,7 @@ def forge(store: Path, value: Any) -> None:
 
 
 def _cli(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "lockstep", *words, "--store", str(store)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"})
+    return command.run(*words, "--store", str(store), env={**os.environ, "NO_COLOR": "1"})
 
 
 @pytest.mark.parametrize("name", NAMES)

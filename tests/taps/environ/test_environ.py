@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 from lockstep.log.model import Kind
 from lockstep.log.store import open_store
@@ -210,10 +211,9 @@ def test_what_was_read_before_a_kill_is_kept(commands: Any, tmp_path: Path) -> N
     program.write_text(
         "import os, signal\nprint(os.environ['MODE'], flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "lockstep", "record", "--store", str(tmp_path / "killed.db"), "--run", "killed", "--",
-         sys.executable, str(program)],
-        env={**os.environ, "MODE": "kept"}, capture_output=True, check=False,
+    done = command.run(
+        "record", "--store", str(tmp_path / "killed.db"), "--run", "killed", "--", sys.executable, str(program),
+        env={**os.environ, "MODE": "kept"},
     )  # fmt: skip
     assert done.returncode in (137, -9)
     assert _stored(tmp_path, "killed.db", "killed")["MODE"] == "kept"

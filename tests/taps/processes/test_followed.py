@@ -1,11 +1,11 @@
 """Processes under the command line: a Python one is followed and compared, any other one is stood in for."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import command
 
 PARENT = """
 import asyncio, os, subprocess, sys
@@ -41,10 +41,7 @@ sys.exit(4)
 
 
 def run(place: Path, *words: str) -> Any:
-    command = [sys.executable, "-c", "from lockstep.cli import main; main()", words[0], "--store", "store.db"]
-    return subprocess.run(
-        [*command, *words[1:]], cwd=place, capture_output=True, text=True, timeout=100, check=False, input=""
-    )
+    return command.run(words[0], "--store", "store.db", *words[1:], cwd=place, timeout=100, input="")
 
 
 @pytest.fixture(scope="module")
