@@ -56,13 +56,14 @@ def of_run(timeline: Timeline) -> list[Cut]:
             cuts.append(Cut(str(step.number), step.number))
         elif answered := in_order(step):
             cuts.append(Cut(f"{step.number}.{answered[-1].number}", step.number))
-    if len(timeline.streams) == 1:
+    if len(timeline.streams) == 1 and not plans.conversations(timeline):
         return cuts
     return [cut for cut in cuts if not cut.step or _leaves(timeline, cut)]
 
 
 def _leaves(timeline: Timeline, cut: Cut) -> bool:
-    """Whether a fork can leave there: not where another process of the run closed the step, or was at work."""
+    """Whether a fork can leave there: not where another process of the run closed the step, or was at work, nor in the
+    middle of a conversation with one."""
     step = timeline.step(cut.step)
     ended = step.effects if step.kind == END else ()
     effect = next((one for one in ended if cut.at == f"{step.number}.{one.number}"), None)

@@ -13,6 +13,9 @@ from lockstep.log.roll import LAUNCH
 from lockstep.log.timeline import END, Effect, Place, Timeline
 from lockstep.session.policy import Policy
 from lockstep.session.tail import Edit, Plan
+from lockstep.session.tape import PROCESS
+
+SPEAKS = "speaks"  # of a process's request: the language that it is spoken to in
 
 
 def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> Plan:
@@ -20,7 +23,7 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
 
     Raises AddressError LS206 for a place that is no step, and for an edit of one that lies after it or in another
     run; EditError LS212, LS213; TargetError LS402 where another process of the run was at work there, or made the
-    call that is to be edited.
+    call that is to be edited, and where the program was in the middle of a conversation with a process.
     """
     timeline = place.timeline
     until = cut_of(place)
@@ -47,6 +50,7 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
         }
         edited.append(Edit(pos, told, pieces))
     _alone(timeline, upto)
+    _between_conversations(timeline, upto)
     step = place.address.step
     thread = place.address.path.removeprefix(timeline.reader.info.name)
     origin = f"{thread}:{step}" + (f".{place.address.effect}" if place.effect is not None else "")
@@ -131,6 +135,33 @@ def _alone(timeline: Timeline, upto: int) -> None:
             raise TargetError(
                 Code.BAD_TARGET, f"process {stream.process} was at work there: fork before it began, or after its end"
             )
+
+
+def conversations(timeline: Timeline) -> list[Effect]:
+    """Processes that the program talks with, one message after another (`lockstep.taps.processes.languages`)."""
+    return [
+        effect
+        for step in timeline.steps
+        for effect in step.effects
+        if effect.kind == PROCESS and SPEAKS in (_request(timeline, effect) or ())
+    ]
+
+
+def _between_conversations(timeline: Timeline, upto: int) -> None:
+    """Refuses a cut through a conversation: a new process knows nothing of what was said to the one before."""
+    for effect in conversations(timeline):
+        if effect.begin.pos <= upto and (effect.end is None or effect.end.pos > upto):
+            raise TargetError(
+                Code.BAD_TARGET,
+                f"the program was talking with {effect.name} there, and a new process knows nothing of what was said: "
+                "fork before it began (step 0), after its end, or a run that its adapter keeps of its own",
+            )
+
+
+def _request(timeline: Timeline, effect: Effect) -> dict[str, Value] | None:
+    body = timeline.reader.body(effect.stream, effect.seq)
+    request = body.get("request") if isinstance(body, dict) else None
+    return request if isinstance(request, dict) else None
 
 
 def _began(timeline: Timeline, stream: int, heads: Sequence[tuple[int, Event]]) -> int:

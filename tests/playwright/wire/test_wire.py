@@ -94,3 +94,13 @@ def test_a_session_in_code_does_the_same(site: Site, chromium: str) -> None:
     assert replay.report.difference is not None
     assert replay.report.difference.code == Code.OUTPUT
     assert '"selector": "#count"' in str(replay.divergence)
+
+
+def test_a_fork_leaves_before_or_after_the_conversation_with_the_driver(site: Site, chromium: str) -> None:
+    _recorded(site, chromium, "crowded")
+    within = _lockstep("fork", "crowded:3")
+    assert within.returncode == 125
+    assert "LS402 the program was talking with playwright there" in within.stderr
+    before = _lockstep("fork", "crowded:0", "--live", "playwright")
+    assert before.returncode == 0, before.stderr
+    assert sum(hit["method"] == "POST" for hit in site.hits()) == 10  # five recorded, five more
