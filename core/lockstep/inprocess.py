@@ -18,7 +18,7 @@ import msgspec
 from lockstep import inprocess_native as natives
 from lockstep.adapter.native import Continued, ForkOptions, Played
 from lockstep.errors import Code, Refused, Stop, TargetError
-from lockstep.launch import offspring
+from lockstep.launch import attaching, offspring
 from lockstep.log.address import called
 from lockstep.log.model import Value
 from lockstep.session import current, rules, snapshot
@@ -52,6 +52,7 @@ class record:  # noqa: N801 - used as a function: `with lockstep.record("refund"
         name = self._run or os.path.splitext(os.path.basename(sys.argv[0] or "python"))[0] or "python"
         self._session = start_recording(_path(self._store), name, {"cwd": os.getcwd(), "argv": None})
         offspring.begin(self._session)
+        attaching.watch(in_code=True)
         return self._session
 
     def __exit__(
@@ -346,6 +347,7 @@ def _begin_fork(
     run, plan = forks.planned(path, address, forks.given(edits, address.partition(":")[0]), policy, branch)
     session = start_fork(path, run, plan, deadline=deadline)
     offspring.begin(session)
+    attaching.watch(in_code=True)
     return session
 
 
@@ -377,6 +379,7 @@ def program(target: Any) -> Callable[[], Any]:
 def _begin(run: str, store: Store, speed: float, deadline: float) -> Session:
     session = start_replay(_path(store), run, speed=speed, deadline=deadline)
     offspring.begin(session)
+    attaching.watch(in_code=True)
     return session
 
 

@@ -57,6 +57,28 @@ def test_a_framework_that_is_not_imported_stays_so(
     assert (recorded.returncode, recorded.stdout) == (0, "False\n"), recorded.stderr
 
 
+IN_CODE = """
+import lockstep
+with lockstep.record("first"):
+    print("loaded", "toykit" in __import__("sys").modules)
+import toykit
+print("between", getattr(toykit, "attached", 0))
+with lockstep.record("second"):
+    print("second", getattr(toykit, "attached", 0))
+lockstep.replay("second", lambda: print("again", getattr(toykit, "attached", 0)))
+"""
+
+
+@pytest.mark.parametrize(("says", "attached"), [("in_code=True", 1), ("in_code=False", 0)])
+def test_a_session_begun_in_code_has_those_attach_that_say_so(
+    says: str, attached: int, toy: Callable[..., None], install: Callable[..., None], tmp_path: Path
+) -> None:
+    toy(old="instrument=attach,", new=f"instrument=attach, {says},")
+    install("toykit", "1.3", toykit="")
+    ran = _run(program=IN_CODE, place=tmp_path)
+    assert ran.stdout == f"loaded False\nbetween 0\nsecond {attached}\nagain {attached}\n", ran.stderr
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -53,7 +53,7 @@ def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
 
 
 def _attach(module: ModuleType) -> None:
-    """In a program under `lockstep record` or `replay`: once it has loaded what runs graphs. `langgraph` itself is a
+    """In a program that is recorded or replayed: once it has loaded what runs graphs. `langgraph` itself is a
     namespace, which nobody loads."""
     if module.__name__ == _RUNS:
         from lockstep_langgraph import insession
@@ -74,6 +74,7 @@ adapter = Adapter(
     extra="langgraph",
     modules=("langgraph", _RUNS),
     instrument=_attach,
+    in_code=True,
     tested=Versions("1.1", "1.2.24"),
     steps=Steps(kind="checkpoint", what="each checkpoint of a thread, subgraphs' included", state=_state),
     restore=Way(exact=True),

@@ -9,7 +9,6 @@ keeps is a run for each thread, `langgraph/<thread>`, which `lockstep log`, `rep
 from __future__ import annotations
 
 import copy
-import weakref
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
@@ -24,7 +23,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from lockstep_langgraph import history, insession, patches, rewriting, turns
+from lockstep_langgraph import history, insession, rewriting
 from lockstep_langgraph.cells import Listing
 from lockstep_langgraph.core import Core
 from lockstep_langgraph.entries import Entry
@@ -72,10 +71,7 @@ class LockstepCheckpointer(BaseCheckpointSaver[Any]):
             raise ValueError(f"on_conflict is 'warn' or 'raise', and not {on_conflict!r}")
         super().__init__(serde=serde)
         self._core = Core(StoredShelf(store), Codec(types, serde=serde), on_conflict, paranoid=paranoid)
-        patches.install()
-        turns.install()
-        insession.watch()
-        weakref.finalize(self._core, _uninstall)
+        insession.attach()
 
     @classmethod
     def over(cls, core: Core) -> LockstepCheckpointer:
@@ -332,8 +328,3 @@ def _config(thread: str, ns: str, id: str, branch: str | None) -> RunnableConfig
     if branch is not None:
         configurable[BRANCH] = branch
     return {"configurable": configurable}
-
-
-def _uninstall() -> None:
-    turns.uninstall()
-    patches.uninstall()

@@ -1,6 +1,7 @@
 """What of LangChain and LangGraph is replaced so that calls are seen: each place, in one table.
 
-All of it is done once, undone when the last who wanted it goes, and does nothing where no turn and no session is on.
+All of it is done once, and does nothing where no turn and no session is on. Who wanted it for a time (a replay, a fork)
+has it undone, if nobody else wants it.
 """
 
 from __future__ import annotations

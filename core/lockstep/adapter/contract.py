@@ -87,6 +87,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     tested        its versions that the tests run with
     instrument    zero-code attach: called with each of `modules` once the recorded or replayed program has imported
                   it, before the program goes on. None where the core's own taps are all that is needed
+    in_code       whether that is done for sessions begun in code too: `with lockstep.record`, `lockstep.replay`
     subject       `module:attribute` of the `lockstep.conformance.Subject` that the conformance tests run
     native        what it does with threads that the framework keeps itself, recorded without a session. None: there
                   are none
@@ -111,6 +112,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     extra: str = ""
     modules: tuple[str, ...] = ()
     instrument: Callable[[ModuleType], None] | None = None
+    in_code: bool = False
     native: Native | None = None
     abrupt: Callable[[], bool] | None = None
     reads: Callable[[bytes], bool] | None = None

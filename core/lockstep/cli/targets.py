@@ -18,7 +18,7 @@ from lockstep.debugger.fork import Forked
 from lockstep.debugger.probes import Made
 from lockstep.debugger.replay import Replayed
 from lockstep.inprocess import ended, program
-from lockstep.launch import offspring
+from lockstep.launch import attaching, offspring
 from lockstep.launch.target import load
 from lockstep.session import policy as policies
 from lockstep.session import rules
@@ -85,6 +85,7 @@ def probe(store: str, run: str, cut: Cut, target: str, *, live: Sequence[str], t
 
 def _run(session: Session, target: Callable[[], Any], as_json: bool) -> tuple[Report, int]:
     offspring.begin(session)
+    attaching.watch(in_code=True)
     error: BaseException | None = None
     result: Any = None
     with _stdout_to_stderr(as_json):

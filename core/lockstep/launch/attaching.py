@@ -1,5 +1,7 @@
 """Zero-code attach: in a program under `lockstep record` or `replay`, an adapter instruments its framework once that is
-imported.
+imported. In a session that is begun in code those do that say so.
+
+So a session sees of a framework what its recording saw, whatever else of the adapter the program uses or has used.
 
 Looking at each installed distribution, as `importlib.metadata` does, costs a program tens of milliseconds at its start.
 So only distributions with `lockstep` in their name are looked at: one listing of each directory on `sys.path`.
@@ -14,7 +16,7 @@ from operator import attrgetter
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from lockstep.session import lanes
+from lockstep.session import current, lanes
 
 if TYPE_CHECKING:
     from lockstep.adapter import Adapter
@@ -25,8 +27,9 @@ _PLAIN = "python"  # has nothing to attach
 _STANDARD = os.path.dirname(os.__file__)
 
 
-def watch() -> None:
-    """Prepares each adapter to instrument its framework. A fault of one is the session's, and stops nobody."""
+def watch(in_code: bool = False) -> None:
+    """Prepares each adapter to instrument its framework for the session that is on, or, with `in_code`, each that does
+    that for sessions begun in code. A fault of one is the session's, and stops nobody."""
     from lockstep.taps.imports import report_fault
 
     try:
@@ -36,31 +39,43 @@ def watch() -> None:
         return
     for name, reference in entries:
         try:
-            _prepare(reference)
+            _prepare(reference, in_code)
         except Exception as error:
             report_fault(f"adapter {name}", error)
 
 
-def _prepare(reference: str) -> None:
+def _prepare(reference: str, in_code: bool) -> None:
     from importlib import import_module
 
     from lockstep.taps.imports import when_imported
 
     module, _, attribute = reference.partition(":")
     adapter: Adapter = attrgetter(attribute)(lanes.ours(import_module)(module))
-    if adapter.instrument is not None:
-        for package in adapter.modules:
-            when_imported(package, _instrument(adapter.instrument))
+    if adapter.instrument is None or (in_code and not adapter.in_code):
+        return
+    for package in adapter.modules:
+        hook = _hooks.get((reference, package))
+        if hook is None:
+            hook = _hooks[reference, package] = _Hook(adapter.instrument)
+            when_imported(package, hook)
+        elif not hook.done and (loaded := sys.modules.get(package)) is not None:
+            hook(loaded)  # was imported while no session was on
 
 
-def _instrument(function: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
-    from lockstep.session import current
+class _Hook:
+    """Has an adapter instrument a package of its framework, if a session is on."""
 
-    def install(module: ModuleType) -> None:
+    def __init__(self, function: Callable[[ModuleType], None]) -> None:
+        self._function = function
+        self.done = False
+
+    def __call__(self, module: ModuleType) -> None:
         if current.session is not None:  # the hook stays when the session is over
-            lanes.ours(function)(module)
+            lanes.ours(self._function)(module)
+            self.done = True
 
-    return install
+
+_hooks: dict[tuple[str, str], _Hook] = {}
 
 
 def _entries() -> list[tuple[str, str]]:

@@ -389,6 +389,8 @@ class Going(_Forked):
         return lane
 
     def open(self, kind: str) -> Any:
+        if lanes.collecting():
+            self.collected(f"{kind} call")
         parent = lanes.inside()
         if parent is True:
             return Ignored()

@@ -138,6 +138,11 @@ def inside() -> Any:
     return None
 
 
+def collecting() -> bool:
+    """Whether the garbage collector has this code run: a finalizer, or what one has started."""
+    return _get_collecting() is not None
+
+
 def strand_inside() -> bool:
     """Whether this whole thread belongs to an effect (a client's own thread)."""
     return strand.item is None and strand.inside is not None

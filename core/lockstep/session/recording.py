@@ -89,6 +89,8 @@ class Recording(Session):
         lane = lanes.current()
         if lane is not None:
             return LiveCall(self, lane, kind, None)
+        if lanes.collecting():
+            self.collected(f"{kind} call")
         parent = lanes.inside()
         return Ignored() if parent is True else LiveCall(self, lanes.lane(), kind, parent)
 
@@ -97,8 +99,9 @@ class Recording(Session):
         self.emit(Kind.CAUSE, lane.name, self.position(), what=what, name=str(number), tick=tick, body=body)
 
     def step(self, name: str, state: Value) -> None:
-        self._step(lanes.lane(), sites.site(2), name, state)
-        self.flush()
+        if not lanes.collecting():
+            self._step(lanes.lane(), sites.site(2), name, state)
+            self.flush()
 
     def checkpoint(self, thread: str, name: str, state: Value, of: int = 0, *, wait: bool = True) -> int:
         lane = lanes.current()

@@ -75,6 +75,8 @@ class Replaying(Session):
 
     def open(self, kind: str) -> Any:
         lane = lanes.current()
+        if lanes.collecting():
+            self.collected(f"{kind} call")
         if lane is None and lanes.inside() is not None:
             self.diverge(Code.EXTRA, f"a {kind} call from inside a served effect", kind=kind)
         if self.stopped:
@@ -195,7 +197,8 @@ class Replaying(Session):
         self.raise_latched()
 
     def step(self, name: str, state: Value) -> None:
-        self._step(lanes.lane(), sites.site(2), name, state)
+        if not lanes.collecting():
+            self._step(lanes.lane(), sites.site(2), name, state)
 
     def checkpoint(self, thread: str, name: str, state: Value, of: int = 0, *, wait: bool = True) -> int:
         lane = lanes.current()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
-from lockstep.errors import Code
+from lockstep.errors import Code, Stop
 from lockstep.log.model import Value
 from lockstep.session import coverage, engine, sites
 from lockstep.session.board import Board
@@ -31,6 +31,7 @@ _monotonic_ns = time.monotonic_ns  # before the taps
 # A session's result that nobody knows: a block's, or one that is no data.
 UNKNOWN: Any = object()
 
+COLLECTOR = "garbage collector"  # a source of what is not covered
 _MOST_NOTES = 500  # a program may dial a million addresses
 
 # Kinds that close a step of their own where nothing else marks steps.
@@ -158,6 +159,14 @@ class Session:
         with self._lock:
             for named in [each for each in self.notes if each[0] == source]:
                 del self.notes[named]
+
+    def collected(self, what: str) -> None:
+        """The garbage collector has something run that reaches outside. It is no part of the run: it may be of a time
+        before that, and comes at another moment in a replay, or never. So it is named, and happens while recording
+        only: in a replay or fork Stop is raised, which ends the finalizer, and nothing is latched."""
+        self.note(COLLECTOR, f"{what} ({sites.site(2) or 'a library'})")
+        if not self.recording or self.resumes:
+            raise Stop(f"{Code.NOT_COVERED} {what} of the garbage collector is not made: it is no part of the run")
 
     def fault(self, where: str, error: BaseException) -> None:
         """An error of our own. Recording goes on and the run becomes incomplete."""

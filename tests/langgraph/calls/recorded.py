@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -111,14 +110,12 @@ class InSession(_Run):
         self.identical = False
 
     def record(self, program: Callable[[], Any]) -> Any:
-        gc.collect()  # what earlier tests left half way ends here, and not as a part of this run
         with lockstep.record(self.run) as session:
             result = program()
         assert session.faults == []
         return result
 
     def replay(self, program: Callable[[], Any]) -> Any:
-        gc.collect()
         found = lockstep.replay(self.run, program)
         self.difference, self.identical = found.divergence, found.identical
         return found.result

@@ -14,7 +14,11 @@ _lock = untapped.allocate_lock()
 
 
 def attach() -> None:
-    """Zero-code attach: all graphs of the program are recorded, whatever their savers are.
+    """All graphs of the program are recorded from now on, whatever their savers are: in a session, and, of savers of
+    ours, in none.
+
+    For as long as the process lives. Not until the last saver is gone: the collector decides when that is, and a
+    replay would stop to see its graph in the middle of it.
 
     Raises AdapterError LS410 for a version of LangGraph that has not what is needed.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.errors import Code
-from lockstep.session import current, sites
+from lockstep.session import current, lanes, sites
 
 SERVED = "served"  # connections from outside: nothing that the program does
 
@@ -20,6 +20,9 @@ def refuse(source: str, what: str, at: str | None = None) -> None:
     unless its policy lets it: Refusal LS301."""
     session = current.session
     if session is None:
+        return
+    if lanes.collecting():
+        session.collected(f"{source} {what}".rstrip())
         return
     name(source, what, at)
     if not session.recording:
