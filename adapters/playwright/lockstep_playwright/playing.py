@@ -17,7 +17,7 @@ from lockstep.session.native.served import NativeCall
 from lockstep.session.native.serving import Serving
 from lockstep.session.tape import Recorded as Effect
 from lockstep_playwright import comparing, layout
-from lockstep_playwright.actions import Action, Done
+from lockstep_playwright.actions import Action, Done, Given
 from lockstep_playwright.apart import Apart
 from lockstep_playwright.comparing import Found
 from lockstep_playwright.recorded import Recorded, RecordedAction
@@ -142,6 +142,10 @@ class Player:
     def secret(self, value: str) -> None:
         """See `Told`. It is known: the recording has it as one."""
         self._serving.secrets.stand(value.encode("utf-8", "surrogatepass"), "password")
+
+    def given(self, action: Action) -> Given | None:
+        """See `Told`: a replay compares what the browser says."""
+        return None
 
     def expected(self, action: Action) -> tuple[str, str] | None:
         """See `Told`."""

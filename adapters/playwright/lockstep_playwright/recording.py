@@ -19,7 +19,7 @@ from lockstep.session.native.calls import Calls
 from lockstep.session.native.journal import Journal
 from lockstep.session.policy import Declared
 from lockstep_playwright import layout
-from lockstep_playwright.actions import Action, Done
+from lockstep_playwright.actions import Action, Done, Given
 
 LOOKS = Declared("read", "by what it is")
 _MOST_FAULTS = 100
@@ -135,6 +135,9 @@ class Recorder:
     def secret(self, value: str) -> None:
         """See `Told`."""
         self.journal.secrets.stand(value.encode("utf-8", "surrogatepass"), "password")
+
+    def given(self, action: Action) -> Given | None:
+        return None
 
     def expected(self, action: Action) -> tuple[str, str] | None:
         return None

@@ -10,11 +10,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from lockstep.log.model import Value
-from lockstep.session.call import Call
+from lockstep.log.model import Status, Value
+from lockstep.session.call import Call, Piece
 from lockstep.session.native.forking import Forking, Undecided
+from lockstep.session.tail import Edit
 from lockstep_playwright import layout
-from lockstep_playwright.actions import Action, Done
+from lockstep_playwright.actions import Action, Done, Given
 from lockstep_playwright.playing import Player
 from lockstep_playwright.recording import LOOKS, Recorder, answered, record_of
 from lockstep_playwright.serving.bell import Bell
@@ -78,6 +79,18 @@ class Tailing(Forking):
         call: Any = Early(self, self.journal.strand(lane), kind)  # type: ignore[arg-type]
         return call  # type: ignore[no-any-return]
 
+    def look(self, lane: str, name: str, request: Value) -> tuple[Call, Edit | None]:
+        """A look at a page, past the cut: the branch has it as it is now, with its edit, if it has one. No policy is
+        asked, since nothing of it leaves the browser."""
+        later = self.later
+        key = later.recognised(later.strand(lane), layout.BROWSER, name, request, request)[2]
+        edit = self.tail.edit_of(lane, key)
+        call = self.journal.call(lane, layout.BROWSER)
+        call.ask(name, request, request, declared=LOOKS)
+        if edit is not None:
+            self.went("edited", 0)
+        return call, edit
+
     def past(self) -> None:
         """The part that is served is over: no call of it is expected any more."""
         self.journal.looped = self.journal.looped | {layout.LANE}
@@ -99,6 +112,7 @@ class Crossing:
         self._amid = amid
         self._played: set[int] = set()  # numbers of actions that the player has begun
         self._reads: dict[int, Call] = {}
+        self._edited: dict[int, Piece] = {}  # what reads give
 
     def start(self) -> None:
         """The context is there. A fork of its beginning is past its cut now."""
@@ -122,18 +136,33 @@ class Crossing:
             self._played.add(action.number)
             return self._player.begin(action)
         if action.kind == "read":
-            return self._look(action)
+            self._look(action)
+            return None
         if not self._calls.gate.is_open and not self._amid:
             self._player.begin(action)  # an action of a page that had made all of its own: tells the difference
         self._recorder.began(action)
         return None
 
-    async def _look(self, action: Action) -> None:
-        call = self._calls.call(layout.read_lane(layout.action_lane(action.page)), layout.BROWSER)
+    def _look(self, action: Action) -> None:
+        lane = layout.read_lane(layout.action_lane(action.page))
         request: Value = {"api": action.api, "arguments": action.arguments}
-        call.ask(action.name, request, request, declared=LOOKS)
-        await call.aready()
+        call, edit = self._calls.look(lane, action.name, request)
         self._reads[action.number] = call
+        if edit is not None:
+            for piece in edit.pieces:
+                if piece.status is not None:
+                    self._edited[action.number] = piece
+
+    def given(self, action: Action) -> Given | None:
+        """See `Told`."""
+        piece = self._edited.get(action.number)
+        if piece is None:
+            return None
+        value = self._calls.journal.reveal(piece.value)
+        if piece.status is Status.OK:
+            return Given(value)
+        raised: Any = value
+        return Given(error={"name": str(raised.get("name")), "message": " ".join(map(str, raised.get("args") or ()))})
 
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""
@@ -145,8 +174,11 @@ class Crossing:
             if self._player.done:
                 self._cross()
         elif action.kind == "read":
-            call = self._reads.pop(action.number, None)
-            if call is not None and call.live:
+            call, edited = self._reads.pop(action.number), self._edited.pop(action.number, None)
+            if edited is not None:
+                made: Any = call
+                made.end(edited.status, edited.value, how="edited")
+            else:
                 answered(call, done)
         else:
             self._recorder.stepped(action, record_of(action, done))

@@ -143,6 +143,16 @@ class Tail:
                 return Answer("reused", recorded)
             return Refuse(found, self._unused.nearest(kind, name, request, lane))
 
+    def edit_of(self, lane: str, key: bytes) -> Edit | None:
+        """The edit of the next such call of this lane, which then has been made; None where it has none. For calls that
+        the policy is not asked about."""
+        with self._lock:
+            expected = self._expected(lane, key, 0)
+            if expected is None:
+                return None
+            self._use(expected)
+            return self.unreached.pop(expected.begin.pos, None)
+
     def _expected(self, lane: str, key: bytes, at: int) -> Recorded | None:
         """The recorded call of this lane that is next, if this is it."""
         if at:

@@ -9,7 +9,7 @@
 `model` has what is told, and to whom.
 """
 
-from lockstep_playwright.actions.model import Action, Done, Told
+from lockstep_playwright.actions.model import Action, Done, Given, Told
 from lockstep_playwright.actions.watch import Watch
 
-__all__ = ["Action", "Done", "Told", "Watch"]
+__all__ = ["Action", "Done", "Given", "Told", "Watch"]

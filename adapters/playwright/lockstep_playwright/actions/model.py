@@ -59,6 +59,14 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+class Given(msgspec.Struct, frozen=True):
+    """What a read gives the program in place of what the browser said: an edit of a fork. `error`: {"name", "message"}
+    of what it raises."""
+
+    value: Value = None
+    error: dict[str, Value] | None = None
+
+
 class Told(Protocol):
     """Who hears of the actions of one context. Called in Playwright's loop, one call at a time."""
 
@@ -80,6 +88,10 @@ class Told(Protocol):
 
     def hide(self, value: Value) -> Value:
         """The value with its secrets hidden, the same placeholder for the same secret in a recording and its replay."""
+        ...
+
+    def given(self, action: Action) -> Given | None:
+        """What a read gives, if not what the browser says. Asked when it has said it, and before `end`."""
         ...
 
     def expected(self, action: Action) -> tuple[str, str] | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lockstep.log.model import Value
+from lockstep_playwright.actions.model import Given
 
 _SPECIAL: dict[str, Value] = {
     "undefined": None, "null": None, "NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0": -0.0,
@@ -152,6 +153,42 @@ def _field(type: str, value: Any, find: Find) -> Value:
 
 def _serialised(value: Mapping[str, Any]) -> bool:
     return bool(value.keys() & {"n", "b", "s", "v", "d", "u", "bi", "r", "e", "ta", "h", "ref", "a", "o"})
+
+
+def give(reply: dict[str, Any], given: Given) -> None:
+    """Has a reply say this, in the place of what it says."""
+    if given.error is not None:
+        reply.pop("result", None)
+        reply["error"] = {"error": {"stack": "", **given.error}}
+        return
+    reply.pop("error", None)
+    said = reply.get("result")
+    was: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
+    if len(was) > 1 and isinstance(given.value, dict):
+        reply["result"] = {**was, **given.value}
+        return
+    name = next(iter(was), "value")
+    known = was.get(name)
+    serialised = isinstance(known, Mapping) and _serialised(known)
+    reply["result"] = {name: serialise(given.value) if serialised else given.value}
+
+
+def serialise(value: Value) -> dict[str, Any]:
+    """A value as one of a page."""
+    match value:
+        case None:
+            return {"v": "null"}
+        case bool():
+            return {"b": value}
+        case int() | float():
+            return {"n": value}
+        case str():
+            return {"s": value}
+        case list():
+            return {"a": [serialise(each) for each in value], "id": 0}
+        case dict():
+            return {"o": [{"k": name, "v": serialise(each)} for name, each in value.items()], "id": 0}
+    return {"v": "undefined"}
 
 
 def _answer(found: Any) -> Value:

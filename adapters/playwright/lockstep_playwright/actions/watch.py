@@ -119,6 +119,10 @@ class Watch:
         underway = self._open.get(id)
         if underway is None:
             return
+        if underway.action is not None and underway.action.kind == READ:
+            given = self._told.given(underway.action)
+            if given is not None:
+                values.give(reply, given)
         underway.reply = reply
         self._label(underway, reply.get("result"))
         if underway.sent.zone is None:

@@ -54,6 +54,9 @@ class Steps:
         hidden: Value = self._session.secrets.hide(value)
         return hidden
 
+    def given(self, action: Action) -> None:
+        return None
+
     def expected(self, action: Action) -> None:
         return None
 
