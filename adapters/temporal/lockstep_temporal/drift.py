@@ -1,20 +1,23 @@
 """Inputs that a framework, or the code itself, draws anew each time: no divergence, and told as "input drift".
 
 Temporal does not compare what activities are called with, so that frameworks put clocks and ids into it that are none
-of the workflow's. Some are known by framework (`known`); others show when one record is driven twice with the same
-code: what then differs between the two has nothing to do with the record (`Drifts.learn`).
+of the workflow's. Some are known by framework (`known`), some the user names (`Setup.volatile`); others show when one
+record is driven twice with the same code: what then differs between the two has nothing to do with the record
+(`Drifts.learn`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import translate
 
 from lockstep.session import coverage
 from lockstep.session.report import Coverage
 from lockstep_temporal.compare import Drift, ordinary
 
 SOURCE = "input drift"
+DECLARED = "the setup says that it may differ"
 
 # By framework: the commands that it calls, and the fields that it fills anew, as far as these were seen to differ.
 # What a tool is given has fields of any name: it is not among them.
@@ -53,10 +56,12 @@ def known(name: str, path: str) -> str:
 class Drifts:
     """What may differ in one replay or fork, and what did.
 
+    declared  see `Setup.volatile`
     learned   (kind, name, path without indexes) of fields that differed between two drives of one record
     """
 
-    def __init__(self) -> None:
+    def __init__(self, declared: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._declared = [(re.compile(translate(name)), tuple(paths)) for name, paths in (declared or {}).items()]
         self.learned: set[tuple[str, str, str]] = set()
         self.seen: dict[tuple[str, str, str, str], int] = {}
 
@@ -64,7 +69,14 @@ class Drifts:
         """Whether a field of a command may differ."""
         if (kind, name, _general(path)) in self.learned:
             return True
-        return kind in _INPUTS and ordinary(path) and bool(known(name, path))
+        return kind in _INPUTS and ordinary(path) and bool(self._cause(name, path))
+
+    def _cause(self, name: str, path: str) -> str:
+        """Who says that a field may differ, "" for nobody."""
+        if any(names.match(name) and any(_within(path, each) for each in paths) for names, paths in self._declared):
+            return DECLARED
+        framework = known(name, path)
+        return f"{framework} fills it anew" if framework else ""
 
     def learn(self, differing: Iterable[Drift]) -> bool:
         """Takes what differed between two drives. False: nothing that was not known."""
@@ -75,7 +87,7 @@ class Drifts:
     def add(self, drifts: Iterable[Drift]) -> None:
         """Fields that were let differ."""
         for each in drifts:
-            cause = known(each.name, each.path)
+            cause = self._cause(each.name, each.path)
             at = (each.kind, each.name, _general(each.path), cause)
             self.seen[at] = self.seen.get(at, 0) + 1
 
@@ -95,8 +107,15 @@ class Drifts:
 
 
 def _told(kind: str, name: str, path: str, cause: str) -> str:
-    who = f"{cause} fills it anew" if cause else "the code draws it anew: two drives of this record differ in it"
+    who = cause or "the code draws it anew: two drives of this record differ in it"
     return f"{kind} {name}".strip() + f"  {path}: {who}"
+
+
+def _within(path: str, declared: str) -> bool:
+    """Whether a field is the declared one, or part of it."""
+    return any(
+        whole == declared or whole.startswith((f"{declared}.", f"{declared}[")) for whole in (path, _general(path))
+    )
 
 
 def _general(path: str) -> str:

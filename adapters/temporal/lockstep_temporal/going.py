@@ -56,7 +56,7 @@ class Going:
         self.calls = Forking(
             journal, session.recorded.record, plan, session.store.path, since=0, deadline=session.options.deadline
         )
-        self.drifts = Drifts()
+        self.drifts = Drifts(session.setup.volatile)
         vault = journal.secrets.vault
         self.wording = wording.of_run(prepared.data_converter, session.recorded.meta, vault, naming)
         self.converter = Converter(prepared.data_converter)

@@ -64,7 +64,7 @@ class Replaying:
         self.setup = setup_of(target, options.own)
         self.results: list[Any] = []
         self.error: BaseException | None = None
-        self.drifts = Drifts()
+        self.drifts = Drifts(self.setup.volatile)
         self.compared: list[int] = []  # steps that were the recorded ones
         self._keys: list[Value] = []
         self._together: Counter[int] = Counter()  # by step: local activities that were open at once

@@ -9,6 +9,7 @@ converter, runners. All else about a worker (queues, pollers, slots) does not ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ import msgspec
 from lockstep.errors import Code, TargetError
 
 _WORKFLOW = "__temporal_workflow_definition"  # where the SDK keeps the definition on a workflow's class
+_INPUT = re.compile(r"(arguments|args|input)(?![\w-])")  # of activities, of signals, of children
 _ACTIVITY = "__temporal_activity_definition"
 
 
@@ -27,6 +29,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     workflows   classes with `@workflow.defn`
     activities  functions with `@activity.defn`, for what runs live past a fork
     sandboxed   False runs every workflow outside the sandbox, whatever the runner
+    volatile    by the type of an activity, child or signal (`*` in it stands for anything): the fields of what it is
+                called with that may differ from the record, as a replay's report has them, such as
+                `arguments[0].messages[].sent_at`, or `arguments` for all
     """
 
     workflows: Sequence[type] = ()
@@ -39,6 +44,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     workflow_failure_exception_types: Sequence[type[BaseException]] = ()
     patch_activation_callback: Callable[[Any], bool] | None = None
     sandboxed: bool = True
+    volatile: Mapping[str, Sequence[str]] = {}
 
 
 def setup_of(target: Any, own: Mapping[str, Any] | None = None) -> Setup:
@@ -103,6 +109,14 @@ def _only(values: Iterable[Any], test: Callable[[Any], bool]) -> list[Any]:
 
 
 def _checked(setup: Setup, module: ModuleType | None = None) -> Setup:
+    for name, paths in setup.volatile.items():
+        strange = [path for path in paths if not _INPUT.match(path)] if not isinstance(paths, str) else [paths]
+        if strange:
+            raise TargetError(
+                Code.BAD_TARGET,
+                f"Setup(volatile={{{name!r}: …}}) lists fields of what is called with, such as 'arguments[0].sent_at',"
+                f" and not {strange[0]!r}",
+            )
     if setup.workflows or setup.plugins:  # a plugin may bring workflows
         return setup
     where = "the target" if module is None else module.__name__
