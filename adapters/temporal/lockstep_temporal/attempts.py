@@ -3,16 +3,18 @@
 They stand inside the effect that the workflow has begun, wherever that was: `lockstep show` has them, and nothing is
 ever matched by them. A history keeps the last attempt only, and of heartbeats what got through to the server.
 
-    attempt   BEGIN of = the activity's, name = "charge#2"; body {"request": {"attempt": 2, "heartbeat": [details]}}
+    attempt   BEGIN of = the activity's, name = "charge#2"; body {"request": {"attempt": 2, "heartbeat": [details],
+              "given": ["int"]}}, the last of these the types of what the function was called with
     beat      PART of = the attempt's; body = the details
-    end       END: ok; error with its failure; cancelled; ok, name = "pending", where somebody else will complete it
+    end       END: ok, body {"returned": "str"}; error with its failure; cancelled; ok, name = "pending", where somebody
+              else will complete it
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -58,14 +60,17 @@ class Attempt:
         self._sought = False
         self._dropped = 0
 
-    def begin(self, heartbeat: Told | None) -> None:
-        """It is about to run. `heartbeat`: the details of the last one of an attempt before."""
+    def begin(self, heartbeat: Told | None, given: Sequence[str] = ()) -> None:
+        """It is about to run. `heartbeat`: the details of the last one of an attempt before; `given`: the types of what
+        it is called with."""
         number = self._info.attempt
 
         def request() -> Value:
             told: dict[str, Value] = {"attempt": number}
             if heartbeat is not None:
                 told["heartbeat"] = heartbeat()
+            if given:
+                told["given"] = [*given]
             return {"request": told}
 
         self._tell(Kind.BEGIN, layout.ATTEMPT, f"{self._info.activity_type}#{number}", request)

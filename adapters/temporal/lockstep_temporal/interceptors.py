@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import temporalio.client
@@ -34,6 +35,7 @@ from lockstep_temporal.observing import Observer
 from lockstep_temporal.runner import PASSED_THROUGH
 from lockstep_temporal.scribe import scribe
 from lockstep_temporal.snapshots import Taker, known
+from lockstep_temporal.typenames import name_of
 
 log = logging.getLogger("lockstep")
 
@@ -126,7 +128,7 @@ class _Activity(ActivityInboundInterceptor):
         super().init(_Beats(outbound, self))
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
-        self._begin()
+        self._begin(input.args)
         try:
             if self._attempt is not None:
                 await _found(self._attempt)
@@ -134,10 +136,10 @@ class _Activity(ActivityInboundInterceptor):
         except BaseException as error:
             await self._end(error)
             raise
-        await self._end(None)
+        await self._end(None, result)
         return result
 
-    def _begin(self) -> None:
+    def _begin(self, args: Sequence[Any]) -> None:
         try:
             info = activity.info()
             if not info.workflow_id:
@@ -145,7 +147,7 @@ class _Activity(ActivityInboundInterceptor):
             taker = self._taker = Taker(known(self._converter or _converter_of(self)))
             attempt = Attempt(info, self._store, quick=taker.quick)
             details = info.heartbeat_details
-            attempt.begin(taker.values(details) if details else None)
+            attempt.begin(taker.values(details) if details else None, [*map(name_of, args)])
             self._attempt = attempt
         except Exception as error:
             scribe.fault("an activity's beginning", error)
@@ -157,13 +159,14 @@ class _Activity(ActivityInboundInterceptor):
         except Exception as error:
             scribe.fault("a heartbeat", error)
 
-    async def _end(self, error: BaseException | None) -> None:
+    async def _end(self, error: BaseException | None, result: Any = None) -> None:
         attempt, taker = self._attempt, self._taker
         if attempt is None or taker is None:
             return
         try:
             if error is None:
-                attempt.end(Status.OK)
+                returned = name_of(result) if result is not None else ""
+                attempt.end(Status.OK, (lambda: {"returned": returned}) if returned else None)
             elif isinstance(error, activity._CompleteAsyncError):
                 attempt.leave()
             elif is_cancelled_exception(error):

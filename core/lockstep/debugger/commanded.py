@@ -37,6 +37,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     status      "" while it is under way, or where its worker was lost; "pending" where somebody else was to answer
     duration    in ns
     heartbeats  how many it sent, and the last one's details
+    given, returned  the types of what it was called with and of what it answered, where its adapter says these
     """
 
     address: str
@@ -46,6 +47,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
     heartbeats: int = 0
     details: Any = None
+    given: tuple[str, ...] = ()
+    returned: str = ""
 
 
 def read(timeline: Timeline, step: Step) -> Commanded | None:
@@ -109,4 +112,10 @@ def attempts(timeline: Timeline, effect: Effect, address: str) -> Iterator[Attem
             error=failure(timeline, child)[-1],
             heartbeats=beats,
             details=outcomes.to_json(timeline.reader.body(child.stream, child.parts[-1])) if beats else None,
+            given=tuple(map(str, _field(timeline.request(child), "given") or ())),
+            returned=str(_field(timeline.outcome(child), "returned") or ""),
         )  # fmt: skip
+
+
+def _field(said: Any, name: str) -> Any:
+    return said.get(name) if isinstance(said, dict) else None

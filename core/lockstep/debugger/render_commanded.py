@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ START = "start"
 _WIDE = 160  # columns for what a row says
 _ANSWER = 72  # and for an answer in it
 _COMMANDS = 4  # that a row names
+_MODULE = re.compile(r"(?:[\w<>]+\.)+")
 _LISTED = 12  # commands and attempts that `show` lists
 
 # -- log
@@ -147,13 +149,23 @@ def tried(attempts: Iterable[Attempt], width: int) -> list[Line]:
         parts = [
             safe(attempt.name), safe(attempt.error) or safe(attempt.status) or "no end",
             words.duration(attempt.duration / 1e9) if attempt.duration is not None else "",
-            _beats(attempt) if attempt.heartbeats else "",
+            _types(attempt), _beats(attempt) if attempt.heartbeats else "",
         ]  # fmt: skip
         bad = attempt.status != Status.OK
         lines += render_log.block("attempt", "   ".join(part for part in parts if part), width, "bad" if bad else "")
     if len(found) > _LISTED:
         lines.append([f"{'':11}… and {len(found) - _LISTED} more attempts (--json shows all)"])
     return lines
+
+
+def _types(attempt: Attempt) -> str:
+    """As `(int, list[AIMessage]) → str`, without the modules of classes; "" where they are not known."""
+    given = f"({', '.join(map(_short, attempt.given))})" if attempt.given else ""
+    return " → ".join(part for part in (given, _short(attempt.returned)) if part)
+
+
+def _short(name: str) -> str:
+    return safe(_MODULE.sub("", name))
 
 
 def _beats(attempt: Attempt) -> str:

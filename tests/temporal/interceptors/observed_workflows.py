@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -40,6 +41,33 @@ def beats(count: int) -> int:
 @activity.defn
 async def fails(card: str) -> str:
     raise ApplicationError("it was declined", {"card": card}, type="Declined", non_retryable=True)
+
+
+@dataclass
+class Message:
+    """As frameworks have them."""
+
+    text: str
+
+
+@activity.defn
+async def say(text: str) -> Message:
+    return Message(text)
+
+
+@activity.defn
+async def hear(messages: list[Any], last: Message) -> str:
+    return last.text
+
+
+@workflow.defn
+class Talks:
+    """Hands messages on, once with their type and once without."""
+
+    @workflow.run
+    async def run(self) -> str:
+        said = await workflow.execute_activity(say, "hello", start_to_close_timeout=SOON)
+        return await workflow.execute_activity(hear, args=[[said], said], start_to_close_timeout=SOON)
 
 
 @workflow.defn
@@ -179,5 +207,5 @@ class Anything:
         self.heard.append(f"{name} with {len(args)}")
 
 
-WORKFLOWS = [Grows, Draws, Named, Stumbles, Beats, Fails, Waits, Anything]
-ACTIVITIES = [echo, beats, fails, anything]
+WORKFLOWS = [Talks, Grows, Draws, Named, Stumbles, Beats, Fails, Waits, Anything]
+ACTIVITIES = [say, hear, echo, beats, fails, anything]

@@ -17,9 +17,12 @@ import pytest
 from live_server import Server, Work, run, unique, worked, working
 from observed import CODED, attempts, recorded, whole
 
-from lockstep.debugger import commanded
-from lockstep.log.timeline import Timeline
+from lockstep.debugger import commanded, listing, render_commanded
+from lockstep.debugger.lines import plain
+from lockstep.log.store import open_store
+from lockstep.log.timeline import Timeline, resolve
 from lockstep_temporal import LockstepInterceptor, LockstepPlugin
+from lockstep_temporal.layout import run_name
 from lockstep_temporal.recorded import Recorded
 from lockstep_temporal.scribe import scribe
 
@@ -64,13 +67,28 @@ def test_each_attempt_is_there_with_its_heartbeats_from_all_threads(
     first, second = tried(read, "beats")
     assert (first["name"], first["status"], second["name"], second["status"]) == ("beats#1", "error", "beats#2", "ok")
     assert first["beats"] == [["own", 0], ["own", 1], ["other", 0], ["other", 1]] == second["beats"]
-    assert first["request"] == {"attempt": 1}
-    assert second["request"] == {"attempt": 2, "heartbeat": ["other", 1]}
+    assert first["request"] == {"attempt": 1, "given": ["int"]}
+    assert second["request"] == {"attempt": 2, "heartbeat": ["other", 1], "given": ["int"]}
+    assert second["end"] == {"returned": "int"}
     assert first["end"]["args"] == ["Once: once"]
     # The attempts are in the log before the answer that they led to.
     (effect,) = read.effects
     events = [event for event in read.reader.events(read.reader.main) if event.of == effect.begin.pos]
     assert [event.name for event in events] == ["beats#1", "beats#2", ""]
+
+
+def test_show_tells_the_types_of_what_an_activity_was_given_and_returned(temporal_server: Server, store: Path) -> None:
+    """A message of a class of its own that no hint names is a dict to who gets it."""
+    ran = run(temporal_server, own.Talks.run, **plugin(store), **OWN)
+    with open_store(str(store)) as opened:
+        name = run_name(ran.workflow_id)
+        shown = [listing.show(resolve(opened, f"{name}:{call}#1")) for call in ("say", "hear")]
+        (said,), (heard,) = (each.attempts or () for each in shown)
+        message = f"{own.Message.__module__}.Message"
+        assert (said.given, said.returned) == (("str",), message)
+        assert (heard.given, heard.returned) == (("list[dict[str, str]]", message), "str")
+        lines = "\n".join(plain(line) for line in render_commanded.tried(shown[1].attempts or (), 120))
+        assert "(list[dict[str, str]], Message) → str" in lines
 
 
 @both
