@@ -27,7 +27,6 @@ _taps = readers.taps()
 
 _wall = Patches()  # attributes of module `time` that tell the date
 _steady = Patches()  # and those that do not
-_held = Patches()  # names that other modules had taken before; for the length of a session
 _wall_on = False
 _steady_on = False
 _prepared = False  # what stays for good: the hooks for modules to come
@@ -93,7 +92,6 @@ def _install_dates(module: ModuleType | None) -> None:
 def start(session: Any, facts: dict[str, Any] | None = None) -> dict[str, Any]:
     """Begins to record or to replay. `facts`: what the recording's `start` returned, None while recording."""
     install()
-    _originals().rewrite(_held)
     # Loaded here, unrecorded, since it reads the clock while it is: whether we or the program need it first is
     # not the same in a replay. 3 ms after what a session has loaded.
     logging = ours(importlib.import_module)("logging")
@@ -109,8 +107,7 @@ def start(session: Any, facts: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def stop(session: Any) -> None:
-    """Ends it: names taken before the session are what they were, and so are zone and log epoch."""
-    _held.undo()
+    """Ends it: zone and log epoch are what they were."""
     while _undo:
         _undo.pop()()
 
@@ -121,14 +118,15 @@ def held_names() -> list[str]:
     Empty in a session, which rewrites them; before one, it tells what a late start would miss without
     that. Default arguments, closures and class attributes are not seen.
     """
-    return _originals().names()
+    return originals().names()
 
 
-def _originals() -> Originals:
-    originals = Originals({readers.real[name]: tap for name, tap in _taps.items()})
+def originals() -> Originals:
+    """What other modules may have taken before, with what stands for it."""
+    found = Originals({readers.real[name]: tap for name, tap in _taps.items()})
     if "datetime" in sys.modules:
         from lockstep.taps.clock import dates
 
         for owner, name in dates.CAPTURABLE:
-            originals.add_bound(owner, name)
-    return originals
+            found.add_bound(owner, name)
+    return found

@@ -26,7 +26,6 @@ from lockstep.taps.patches import Patches  # noqa: E402
 _STATE = struct.Struct("<625I")  # Mersenne twister: 624 words and the position
 
 _patches = Patches()
-_held = Patches()  # names that other modules had taken before; for the length of a session
 _on = False
 _before: dict[str, Any] = {}
 
@@ -51,7 +50,6 @@ def start(session: Any, facts: dict[str, Any] | None = None) -> dict[str, Any]:
     session.seed    32 bytes, the run's
     """
     install()
-    _originals().rewrite(_held)
     streams.fresh()
     found = _facts() if facts is None else facts
     recorded = found.get("random", {})
@@ -68,7 +66,6 @@ def start(session: Any, facts: dict[str, Any] | None = None) -> dict[str, Any]:
 
 def stop(session: Any) -> None:
     """Ends it: the program's generators are what they would be without us, after a replay what they were."""
-    _held.undo()
     replayed = session.resumes or not session.recording
     if "random" in _before:
         generators.stop(_before.pop("random"), replayed)
@@ -79,7 +76,7 @@ def stop(session: Any) -> None:
 
 def held_names() -> list[str]:
     """`module.name` of each global outside the standard library that still holds an original of ours."""
-    return _originals().names()
+    return originals().names()
 
 
 def hash_facts() -> dict[str, Any]:
@@ -87,7 +84,8 @@ def hash_facts() -> dict[str, Any]:
     return {"randomized": bool(sys.flags.hash_randomization), "probe": hash("lockstep")}
 
 
-def _originals() -> Originals:
+def originals() -> Originals:
+    """What other modules may have taken before, with what stands for it."""
     return Originals({**system.replaced(), **uuids.replaced(), **generators.replaced()})
 
 

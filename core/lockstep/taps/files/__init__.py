@@ -20,7 +20,6 @@ from lockstep.taps.imports import when_imported
 from lockstep.taps.patches import Patches
 
 _patches = Patches()
-_held = Patches()  # names that other modules had taken before; for the length of a session
 _originals: Originals | None = None
 
 
@@ -37,6 +36,12 @@ def install() -> None:
     when_imported("sqlite3", databases.tap)
 
 
+def originals() -> Originals:
+    """What other modules may have taken before, with what stands for it."""
+    assert _originals is not None
+    return _originals
+
+
 def _declare(replaced: dict[Any, Any]) -> None:
     # Modules ask these sets for what a function can do: shutil removes trees another way without.
     for abilities in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
@@ -46,8 +51,6 @@ def _declare(replaced: dict[Any, Any]) -> None:
 def start(session: Any, facts: Value = None) -> Value:
     """Begins to record or to serve the files below the present working directory."""
     install()
-    assert _originals is not None
-    _originals.rewrite(_held)
     directory, name = os.path.split(os.path.abspath(session.store))
     store = os.path.join(os.path.realpath(directory), name)  # and all names that begin alike: journals, locks
     area.now = area.Area(session, Places(os.getcwd(), (store,)))
@@ -65,4 +68,3 @@ def forked(session: Any) -> None:
 def stop(session: Any) -> None:
     """Files are what they are again."""
     area.now = None
-    _held.undo()
