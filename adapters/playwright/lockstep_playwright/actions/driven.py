@@ -17,7 +17,7 @@ from typing import Any
 from lockstep.session.lanes import ours
 from lockstep_playwright.actions.pipe import Message, Pipe
 
-PATIENCE = 2.0  # seconds for one answer of a page, which may be busy or stand still at a dialog
+PATIENCE = 5.0  # seconds for one answer of a page, which may be busy
 
 
 class Wait:
@@ -65,6 +65,27 @@ class Both(Wait):
 
         for at, wait in enumerate(self._waits):
             wait.begin(lambda value, at=at: came(at, value))  # type: ignore[misc]
+
+
+class First(Wait):
+    """What a wait gives, or None where what is put into `given_up` is called before."""
+
+    def __init__(self, wait: Wait, given_up: list[Callable[[], None]]) -> None:
+        self._wait, self._given_up = wait, given_up
+
+    def begin(self, resume: Callable[[Any], None]) -> None:
+        once = _Once(resume)
+
+        def give_up() -> None:
+            once(None)
+
+        def came(value: Any) -> None:
+            if give_up in self._given_up:
+                self._given_up.remove(give_up)
+            once(value)
+
+        self._given_up.append(give_up)
+        self._wait.begin(came)
 
 
 class Pause(Wait):

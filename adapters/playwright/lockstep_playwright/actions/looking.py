@@ -20,10 +20,11 @@ import msgspec
 
 from lockstep.log import canonical
 from lockstep.log.model import Value
-from lockstep_playwright.actions.driven import PATIENCE, Ask, Both, Until
+from lockstep_playwright.actions.driven import PATIENCE, Ask, Both, First, Until
 from lockstep_playwright.actions.pipe import Message, Pipe
 
 MOST_RECORDS = 200  # of each store of a database
+LONGEST = 256 << 10  # characters of a document that is read whole; of a longer one its own hash is the digest
 SETTLING = 0.5  # seconds that a document is given to be parsed
 
 _GONE = ("context", "navigat", "collected", "lockstep is not defined", "closed")
@@ -66,6 +67,7 @@ class Looker:
         self._stored = ("", "")  # likewise of storages
         self._kept: Value = None
         self._usable = True
+        self._stuck: list[Callable[[], None]] = []  # looks that are on
 
     @property
     def ready(self) -> bool:
@@ -90,9 +92,11 @@ class Looker:
         self._world = 0
 
     def loaded(self) -> None:
-        waiting, self.parsing[:] = list(self.parsing), []
-        for call in waiting:
-            call()
+        _call(self.parsing)
+
+    def stand_still(self) -> None:
+        """The page answers nothing until somebody has answered its dialog: who looks at it gives up."""
+        _call(self._stuck)
 
     async def open(self) -> bool:
         """Has a session of the page. False: there is none to be had."""
@@ -121,11 +125,15 @@ class Looker:
         if not await self.open():
             return None
         for _ in range(3):
-            call = f"lockstep.whole({json.dumps(self._seen[0])}, {json.dumps(self._stored[0])}, {MOST_RECORDS})"
+            seen, stored = json.dumps(self._seen[0]), json.dumps(self._stored[0])
+            call = f"lockstep.whole({seen}, {LONGEST}, {stored}, {MOST_RECORDS})"
             asked = await self._evaluation(call)
             if not self._world:
                 return None
-            (result, error), (cookies, _) = await Both(asked, self._cdp("Storage.getCookies", {}))
+            answers = await First(Both(asked, self._cdp("Storage.getCookies", {})), self._stuck)
+            if answers is None:
+                return None
+            (result, error), (cookies, _) = answers
             told = _value(result)
             if told is not None:
                 return self._state(told, cookies)
@@ -144,8 +152,9 @@ class Looker:
             return None
         if not self.storage:
             return await self.look()
-        result, _ = await (await self._evaluation(f"lockstep.page({json.dumps(self._seen[0])})"))
-        told = _value(result)
+        call = f"lockstep.page({json.dumps(self._seen[0])}, {LONGEST})"
+        answer = await First(await self._evaluation(call), self._stuck)
+        told = _value(answer[0]) if answer is not None else None
         if told is None:
             self._world = 0
         return self._state(told, None) if told is not None else None
@@ -172,6 +181,9 @@ class Looker:
                     text = text.replace(secret, "***")
             self.text = self._hide(text)
             self._seen = told["h"], _digest(self.text)
+        elif told["h"] != self._seen[0]:
+            self.text = ""
+            self._seen = told["h"], _digest(told["h"])
         if told["storage"] is not None:
             self._stored = told["s"], ""
             self._kept = self._hide(json.loads(told["storage"]))
@@ -179,6 +191,12 @@ class Looker:
             jar = sorted(map(_cookie, cookies["result"]["cookies"]), key=str)
             self.storage = canonical.digest([self._hide(jar), self._kept]).hex()
         return State(self._seen[1], self.storage, told["url"], not told["loading"], told["elements"], secrets)
+
+
+def _call(waiting: list[Callable[[], None]]) -> None:
+    due, waiting[:] = list(waiting), []
+    for call in due:
+        call()
 
 
 def _cookie(found: dict[str, Any]) -> dict[str, Any]:

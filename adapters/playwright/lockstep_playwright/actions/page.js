@@ -1,6 +1,6 @@
 // What a page is at one moment: its document as a text with what stands in its fields, and its storages. Runs in a world
 // of its own beside the page's scripts, which can neither see nor change it. A text is only sent if it is not the one
-// that was seen last, by its hash.
+// that was seen last, by its hash, and not too long to be sent.
 //
 // Left out, as they are not the page's doing or move without it: scroll positions, the caret and the focus, layout,
 // styles, nonces, comments, and the random part of blob addresses, which stand by their order.
@@ -163,14 +163,15 @@
 
   const soon = (promise, ms) => Promise.race([promise, new Promise(good => setTimeout(() => good(null), ms))]);
 
-  function page(seen) {
+  function page(seen, longest) {
     const {text: dom, elements, secrets} = text(), h = hash(dom);
     const loading = document.readyState === 'loading';
-    return {h, elements, url: location.href, loading, secrets, dom: h === seen ? null : dom, s: '', storage: null};
+    return {h, elements, url: location.href, loading, secrets,
+      dom: h === seen || dom.length > longest ? null : dom, s: '', storage: null};
   }
 
-  async function whole(seen, stored, most) {
-    const found = page(seen), into = {};
+  async function whole(seen, longest, stored, most) {
+    const found = page(seen, longest), into = {};
     storages(globalThis, into, new Set());
     if (globalThis.indexedDB && location.origin !== 'null') {
       const kept = await soon(databases(most), 300);

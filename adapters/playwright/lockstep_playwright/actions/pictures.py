@@ -13,13 +13,12 @@ from lockstep_playwright.actions.pipe import Pipe
 from lockstep_playwright.actions.underway import Page
 
 _LARGE = 1500  # elements of a page of which no snapshot is taken: it would take the page longer than the action
-_LONGEST = 256 << 10  # characters of a document that is kept as a text
 
 
 async def taken(pipe: Pipe, page: Page, state: State, attach: Callable[[str, str | bytes], None]) -> None:
     """Takes what there is to take; a page that does not answer has none."""
     text = page.looker.text
-    if text and len(text) <= _LONGEST:
+    if text:
         attach("dom", text)
     shot = {"format": "png", "optimizeForSpeed": True, "captureBeyondViewport": False}
     asked: list[Wait] = [

@@ -153,6 +153,11 @@ class Watch:
             if page is not None:
                 self._page(page)
             return
+        if method == "__create__" and params.get("type") == "Dialog":
+            # Which page it is of is not told with it.
+            for each in self._pages.values():
+                each.looker.stand_still()
+            return
         if object._type != "Frame":
             return
         known = self._page_of(object)
