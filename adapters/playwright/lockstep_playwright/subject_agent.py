@@ -39,7 +39,7 @@ _ASK = """async ([url, key, body]) => {
 }"""
 _USE = """async (calls) => Promise.all(calls.map(async ([url, reads, argument]) => {
     const answer = reads
-        ? await fetch(`${url}?argument=${encodeURIComponent(argument)}`)
+        ? await fetch(`${url}?argument=${encodeURIComponent(argument)}`, {cache: "no-store"})
         : await fetch(url, {
             method: "POST", body: JSON.stringify({argument}), headers: {"content-type": "application/json"},
         });

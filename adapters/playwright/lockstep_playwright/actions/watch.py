@@ -29,6 +29,7 @@ from lockstep_playwright.actions.model import Action, Told
 from lockstep_playwright.actions.pipe import Message, Pipe, Sent
 from lockstep_playwright.actions.underway import Page, Underway
 
+_AGENT = "subject_agent.py"  # of the conformance tests: a user like any other
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 PATIENCE = (
     2.0  # seconds that a replayed page has to become as it was recorded, and that a close waits for the last look
@@ -398,7 +399,7 @@ def _is_early(underway: Underway) -> bool:
 def _is_ours(sent: Sent, kind: str) -> bool:
     """Whether it is a call of Lockstep's own. A CDP session that no line of the user's code sends to is ours too."""
     first = sent.frames[0]["file"] if sent.frames else ""
-    return (kind == "CDPSession" and not first) or (bool(first) and first.startswith(_PACKAGE))
+    return (kind == "CDPSession" and not first) or (first.startswith(_PACKAGE) and not first.endswith(_AGENT))
 
 
 def _site(frames: list[dict[str, Any]]) -> str:
