@@ -76,9 +76,9 @@ class Session:
                 self.journal, recorded.record, plan, store.path, since=0, deadline=options.deadline
             )
             self.recorder = Recorder(self.journal, calls)
-            began = [pos for pos in recorded.began if pos <= self.upto]
+            began, ended = ([pos for pos in all_ if pos <= self.upto] for all_ in (recorded.began, recorded.ended))
             apart = Apart()
-            network = Network(calls, began, calls.note)
+            network = Network(calls, began, ended, calls.note)
             player = Player(recorded, calls.served, network.pace, apart, strict=own.strict, upto=self.upto)
             last = recorded.record.position(max(recorded.record.last_step(self.upto), 0))
             self.recorder.goes_on(last)

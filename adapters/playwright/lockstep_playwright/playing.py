@@ -127,8 +127,10 @@ class Player:
         self._taken.append(self._apart.start(self._pace.action_ends(expected.pos)))
 
     def _differs(self, expected: RecordedAction, found: Found, action: Action) -> None:
-        self._stopped = True
-        self._serving.diverge(
+        # Where only an order is another one, the program has what it had: it may go on.
+        self._stopped = found.code is not Code.ORDER
+        differs = self._serving.diverge if self._stopped else self._serving.differs
+        differs(
             found.code, found.reason, lane=expected.lane, kind=layout.ACTION, name=expected.name, at=expected.pos,
             path=found.path, expected=found.expected, actual=found.actual, source=action.site,
         )  # fmt: skip

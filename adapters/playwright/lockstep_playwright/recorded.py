@@ -120,6 +120,11 @@ class Recorded:
         return sys.maxsize if until is None else self.record.position(until) + 1
 
     @property
+    def ended(self) -> tuple[int, ...]:
+        """The positions at which actions ended, whose digests are of what the page had got until then."""
+        return tuple(action.pos for action in self.actions if action.number)
+
+    @property
     def browser(self) -> Mapping[str, Any]:
         found = self.meta.get("browser")
         return found if isinstance(found, Mapping) else {}

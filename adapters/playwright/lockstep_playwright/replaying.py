@@ -55,7 +55,7 @@ class Session:
         self.server = server = Server(recorded.record, options.store, deadline=options.deadline)
         serving = server.stretch(recorded.turn.pos, recorded.stop(options.until), interrupted=recorded.is_cut)
         apart = Apart()
-        network = Network(serving, recorded.began, server.note)
+        network = Network(serving, recorded.began, recorded.ended, server.note)
         self.player = Player(recorded, serving, network.pace, apart, strict=own.strict, until=options.until)
         asked = recorded.asked(server.reveal)
         self.drive = Drive(recorded, own, asked, network, self.player, self._fault, apart)

@@ -130,7 +130,7 @@ async def served(
             notes.append((source, detail))
             server.note(source, detail)
 
-        network = Network(serving, began, note)
+        network = Network(serving, began, [], note)
         await network.start()
         port = _free()
         args = [*network.switches(), f"--remote-debugging-port={port}"]

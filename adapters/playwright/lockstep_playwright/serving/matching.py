@@ -1,14 +1,17 @@
 """Which recorded call answers one of the browser's.
 
 As everywhere, the first in its lane that asked the same. Two frames, or workers, that start at once may come in the
-other order, and then have each other's lanes: so where a lane has no such call, the others are looked through, and that
-is named. A difference is latched as soon as it is found, and what is asked after it is still answered from the record:
-one beacon too many need not leave a page without its pictures.
+other order, and then have each other's lanes: so where a lane has no such call, the others are looked through. That is
+named where several have one, since they may have had other answers.
+
+A difference is latched as soon as it is found, and what is asked after it is still answered from the record: one beacon
+too many need not leave a page without its pictures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -79,7 +82,7 @@ def _served(serving: Serving, lane: str, told: Asked, note: Note) -> Match:
     if effect is None:
         other = _elsewhere(serving, key)
         if other is not None:
-            if lane:
+            if lane and _is_ambiguous(serving, key):
                 note(ORDER, f"{told.name} was asked by {other} when it was recorded, now by {lane}")
             strand = serving.strand(other)
             effect = serving.take(strand, key)
@@ -103,3 +106,10 @@ def _elsewhere(serving: Serving, key: bytes) -> str | None:
 def _first(serving: Serving, lane: str, key: bytes) -> int:
     left: Iterator[Recorded] = serving.strand(lane).state.left()
     return next(effect.begin.pos for effect in left if effect.begin.key == key)
+
+
+def _is_ambiguous(serving: Serving, key: bytes) -> bool:
+    """Whether several calls that nobody made asked the same."""
+    lanes = [serving.strand(name).state for name in serving.tape.lanes]
+    left = (effect for state in lanes if state.has(key) for effect in state.left() if effect.begin.key == key)
+    return len(list(islice(left, 2))) > 1

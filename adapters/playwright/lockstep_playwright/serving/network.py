@@ -1,6 +1,6 @@
 """All that a replayed browser needs in the place of the network.
 
-    network = Network(serving, recorded.began, server.note)      # of a fork: Forking, with its own note
+    network = Network(serving, began, ended, server.note)        # of a fork: Forking, with its own note
     await network.start()                                        # before the browser is launched
     … launch(args=network.switches()) …
     linked = await link(transport, context, network.answerer, shim, fault)
@@ -34,11 +34,11 @@ class Network:
     wall      what stands before the real network
     """
 
-    def __init__(self, calls: Serving | Forking, began: Sequence[int], note: Note) -> None:
-        """`began`: the positions at which the recorded actions began, of those that are served. `note` is told what
-        goes out of its order."""
+    def __init__(self, calls: Serving | Forking, began: Sequence[int], ended: Sequence[int], note: Note) -> None:
+        """`began` and `ended`: the positions at which the recorded actions did, of those that are served. `note` is
+        told what goes out of its order."""
         self._openers: Openers | None = None
-        self.pace = Pace(calls if isinstance(calls, Serving) else calls.served, began, note)
+        self.pace = Pace(calls if isinstance(calls, Serving) else calls.served, began, ended, note)
         self.wall = Wall(Sockets(calls, self.pace, self._lane_of, note).converse, calls.fault)
         self.answerer = Answering(calls, self.wall, self.pace, note)
 

@@ -1,12 +1,12 @@
 """When an answer of the record is let out: at its place among the other answers, and among what the agent does.
 
-    pace = Pace(serving, began, note)
+    pace = Pace(serving, began, ended, note)
     await pace.action_begins(); …; await pace.action_ends(pos)      # as the agent acts
     await pace.turn(call, event)                     # before a piece of an answer is handed out
 
 A page shows what has come so far, so an agent that looks at it, or clicks, must find what had come when it was
-recorded. So an answer waits until everything before it in the record has happened (`lockstep.session.native.order`),
-and until the actions have begun that had begun when it came.
+recorded, and no more. So an answer waits until everything before it in the record has happened
+(`lockstep.session.native.order`), and until the actions have begun, and ended, that had when it came.
 
 Nobody waits for ever. A page that no longer asks for something would block all that came after it, so where nothing
 moves for a moment what is missing is waited for no more, and that is named: the order is another one. How long a moment
@@ -40,9 +40,11 @@ class Pace:
     """
 
     def __init__(
-        self, serving: Serving, began: Sequence[int], note: Callable[[str, str], Any], *, patience: float = _PATIENCE
-    ) -> None:
-        """`began`: the positions at which the recorded actions began. `note` is told what goes out of its order."""
+        self, serving: Serving, began: Sequence[int], ended: Sequence[int], note: Callable[[str, str], Any], *,
+        patience: float = _PATIENCE,
+    ) -> None:  # fmt: skip
+        """`began` and `ended`: the positions at which the recorded actions did. `note` is told what goes out of its
+        order."""
         self.waited_in_vain = 0
         self._serving = serving
         self._began = sorted(began)
@@ -52,7 +54,7 @@ class Pace:
         self._patience = patience
         self._bells: set[Bell] = set()
         self._closed = False
-        self._order = serving.order = Order(serving.tape, self._began)
+        self._order = serving.order = Order(serving.tape, {*began, *ended})
         for effect in lasting.repeats(serving.tape):
             self._order.come(effect.begin.pos, *(event.pos for _, event, _ in effect.pieces))
 
@@ -73,6 +75,7 @@ class Pace:
         then, before the agent goes on and looks at it."""
         await self.caught_up(pos)
         self._running -= 1
+        self._order.come(pos)
 
     def close(self) -> None:
         """The context is over, or the rest runs for real: nothing waits any more."""
