@@ -86,11 +86,13 @@ class _Page:
 
 
 class _Frame(msgspec.Struct):
-    """A frame of ours: the page that it is in, its lane, and the session of its process."""
+    """A frame of ours: the page that it is in, its lane, and the session of its process. `moved`: it is in a process
+    that is about to be attached to."""
 
     page: _Page
     lane: str
     session: str
+    moved: asyncio.Future[None] | None = None
 
 
 class Targets:
@@ -126,7 +128,11 @@ class Targets:
     def known(self, frame: str, request: str) -> Asker | None:
         """Who asks, by frame and the request's name in the Network domain, where that can be said at once."""
         found = self._frames.get(frame)
-        if found is None or (found.page.workers and self._transport.full and request not in self._announced):
+        if (
+            found is None
+            or found.moved is not None
+            or (found.page.workers and self._transport.full and request not in self._announced)
+        ):
             return None
         return self._asker(found, request)
 
@@ -135,6 +141,9 @@ class Targets:
         found = self._frames.get(frame) or await self._find(frame)
         if found is None:
             return None
+        if found.moved is not None:
+            await asyncio.wait([found.moved], timeout=_ANNOUNCED)
+            found.moved = None
         if found.page.workers and self._transport.full and request and request not in self._announced:
             awaited = self._awaited.setdefault(request, asyncio.get_running_loop().create_future())
             await asyncio.wait([awaited], timeout=_ANNOUNCED)
@@ -245,6 +254,9 @@ class Targets:
             self._frames[name] = frame
         if not frame.session or kind in _WITH_DOCUMENT:
             frame.session = session
+        if frame.moved is not None and session:
+            _done(frame.moved)
+            frame.moved = None
         target = Target(
             id=name, kind=kind, session=session, context=str(info.get("browserContextId") or ""), lane=frame.lane,
             url=str(info.get("url") or ""), waiting=waiting,
@@ -298,7 +310,7 @@ class Targets:
         if params.get("reason") != "swap":
             del self._frames[params["frameId"]]
         elif found.session == session:
-            found.session = ""  # it has moved to a process that nothing has attached to, or not yet
+            found.session, found.moved = "", asyncio.get_running_loop().create_future()
 
     def _request(self, params: dict[str, Any], session: str) -> None:
         target = self.targets.get(session)
@@ -307,8 +319,8 @@ class Targets:
         request = params["requestId"]
         self._announced.setdefault(request, session)
         awaited = self._awaited.get(request)
-        if awaited is not None and not awaited.done():
-            awaited.set_result(None)
+        if awaited is not None:
+            _done(awaited)
         # The script of a worker has the name of the target that it will be, and is asked for in the order in which
         # workers are made; they are attached to as their scripts come. A preflight is of no frame.
         is_script = params.get("type") == "Other" and params.get("frameId") and "." not in request
@@ -317,6 +329,11 @@ class Targets:
 
     def _request_over(self, params: dict[str, Any], _: str) -> None:
         self._announced.pop(params["requestId"], None)
+
+
+def _done(awaited: asyncio.Future[None]) -> None:
+    if not awaited.done():
+        awaited.set_result(None)
 
 
 _TOLD: dict[str, Callable[[Targets, dict[str, Any], str], None]] = {

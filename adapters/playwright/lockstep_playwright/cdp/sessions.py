@@ -40,7 +40,7 @@ class Sessions:
         self._handlers: list[Handler] = []
         self._sessions: dict[str, Any] = {}
         self._begun = 0
-        self._framed: set[Any] = set()  # frames that have been tried
+        self._frames: dict[str, set[Any]] = {}  # by page: frames that have loaded something, and have not been tried
         self._swapped: set[str] = set()  # pages of which a frame has moved to a process of its own
         self._tasks: set[asyncio.Task[Any]] = set()
         self._inside = copy_context()
@@ -144,10 +144,16 @@ class Sessions:
         self._tell("Target.attachedToTarget", told, parent)
 
     def _frame_navigated(self, frame: Any, page: str) -> None:
-        # Most frames are of their page's process, and have no session: they are asked for one only where that can be.
-        if page in self._swapped and frame.parent_frame is not None and frame not in self._framed:
-            self._framed.add(frame)
-            self._begin(self._attach(frame, f"{page}-frame-{self._number()}", page))
+        if frame.parent_frame is not None:
+            self._frames.setdefault(page, set()).add(frame)
+            self._try_frames(page)
+
+    def _try_frames(self, page: str) -> None:
+        """Most frames are of their page's process, and have no session: they are tried only where one has moved. Which
+        it is, only the browser's name says, that Playwright does not tell."""
+        if page in self._swapped:
+            for frame in self._frames.pop(page, ()):
+                self._begin(self._attach(frame, f"{page}-frame-{self._number()}", page))
 
     def _listen_to(self, name: str, session: Any) -> None:
         self._sessions[name] = session
@@ -157,6 +163,7 @@ class Sessions:
         method, params = event["method"], event.get("params") or {}
         if method == "Page.frameDetached" and params.get("reason") == "swap":
             self._swapped.add(name)
+            self._try_frames(name)
         self._tell(method, params, name)
 
     def _tell(self, method: str, params: dict[str, Any], session: str) -> None:

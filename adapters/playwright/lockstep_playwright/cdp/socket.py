@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from lockstep_playwright.cdp.transport import CdpError, Handler, Params
 
@@ -46,7 +47,7 @@ class Socket:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[str, asyncio.Future[dict[str, Any]] | None]] = {}
         self._handlers: list[Handler] = []
-        self._out: list[str] = []
+        self._out: list[bytes] = []
         self._bell = asyncio.Event()
         self._tasks = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._write())]
 
@@ -90,7 +91,7 @@ class Socket:
         if session:
             message["sessionId"] = session
         self._waiting[number] = method, answer
-        self._out.append(json.dumps(message))
+        self._out.append(msgspec.json.encode(message))
         self._bell.set()
 
     async def _write(self) -> None:
@@ -102,8 +103,8 @@ class Socket:
                 await self._bell.wait()
                 self._bell.clear()
                 out, self._out = self._out, []
-                for text in out:
-                    await self._connection.send(text)
+                for command in out:
+                    await self._connection.send(command, text=True)
                 if self.closed and not self._out:
                     return
         except ConnectionClosed:
@@ -114,7 +115,7 @@ class Socket:
 
         try:
             while True:
-                self._told(json.loads(await self._connection.recv()))
+                self._told(msgspec.json.decode(await self._connection.recv(decode=False)))
         except ConnectionClosed:
             pass
         finally:
@@ -169,5 +170,5 @@ async def _found(endpoint: str) -> str:
         writer.close()
     if b" 200 " not in head.split(b"\r\n")[0]:
         raise OSError(f"{endpoint} is no browser's DevTools port: it answered {head.splitlines()[:1]!r}")
-    found = urlsplit(json.loads(body)["webSocketDebuggerUrl"])
+    found = urlsplit(msgspec.json.decode(body)["webSocketDebuggerUrl"])
     return f"{'wss' if parts.scheme == 'https' else 'ws'}://{host}:{port}{found.path}"

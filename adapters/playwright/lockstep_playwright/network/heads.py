@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64decode
 from typing import Any
 
-from lockstep_playwright.cdp.transport import CdpError, Transport
 from lockstep_playwright.network.exchange import Head, Headers
 
 _BODILESS = frozenset({101, 204, 205, 304})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _EVENTS = "text/event-stream"
-_MOST_KEPT = 1000
+_BEHIND = 1.0  # seconds that the Network domain's word may come behind an answer
 
 
 def resource(params: dict[str, Any]) -> str:
@@ -21,23 +21,13 @@ def resource(params: dict[str, Any]) -> str:
     return "Preflight" if "access-control-request-method" in names else str(params.get("resourceType") or "Other")
 
 
-async def body(transport: Transport, params: dict[str, Any], session: str) -> bytes:
-    """What a request sends. Of a file the Fetch domain has the place only, the Network domain nothing or all."""
+def body(params: dict[str, Any]) -> bytes:
+    """What a request sends. A file that an input of the page names is left out: nobody tells its content."""
     request = params["request"]
-    entries = request.get("postDataEntries") or ()
-    if entries and all("bytes" in entry for entry in entries):
-        return b"".join(b64decode(entry["bytes"]) for entry in entries)
-    if not request.get("hasPostData") and not entries:
-        return b""
-    network = params.get("networkId")
-    if session and network:
-        try:
-            found = await transport.send("Network.getRequestPostData", {"requestId": network}, session)
-            return b64decode(found["postData"]) if found.get("base64Encoded") else str(found["postData"]).encode()
-        except CdpError:
-            pass  # it has none of it either: what the request itself tells is all there is
-    known = b"".join(b64decode(entry["bytes"]) for entry in entries if "bytes" in entry)
-    return known or str(request.get("postData") or "").encode()
+    entries = request.get("postDataEntries")
+    if entries:
+        return b"".join(b64decode(entry["bytes"]) for entry in entries if "bytes" in entry)
+    return str(request.get("postData") or "").encode()
 
 
 def head(params: dict[str, Any], cookies: tuple[str, ...]) -> Head:
@@ -79,30 +69,64 @@ def is_open_ended(head: Head) -> bool:
 
 
 class Cookies:
-    """Set-Cookie lines, as the Network domain tells them ahead of each answer: by the request's name, which the hops of
-    a redirect share. Two sessions may both tell of one answer."""
+    """Set-Cookie lines, which only the Network domain tells: by the request's name, which the hops of a redirect share.
+
+    It says when a request leaves, so that there will be an answer from a server, and then what that has; the latter may
+    come behind the answer itself. Two sessions may both tell of one request.
+    """
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[str, list[tuple[int, tuple[str, ...]]]]] = {}
+        self._known: dict[str, _Extra] = {}
+
+    def asked(self, request: str, session: str) -> None:
+        """A request leaves the browser."""
+        found = self._of(request, session)
+        if found is not None:
+            found.expected += 1
 
     def told(self, params: dict[str, Any], session: str) -> None:
-        by, hops = self._told.setdefault(params["requestId"], (session, []))
-        if by == session:
-            lines = [value for name, value in params["headers"].items() if name.lower() == "set-cookie"]
-            found = tuple(line for value in lines for line in value.split("\n"))
-            hops.append((params.get("statusCode") or 0, found))
-        while len(self._told) > _MOST_KEPT:
-            self._told.pop(next(iter(self._told)))
+        """What a server answered."""
+        found = self._of(params["requestId"], session)
+        if found is None:
+            return
+        found.expected -= 1
+        values = [value for name, value in params["headers"].items() if name.lower() == "set-cookie"]
+        found.hops.append(
+            (params.get("statusCode") or 0, tuple(line for value in values for line in value.split("\n")))
+        )
+        if found.awaited is not None and not found.awaited.done():
+            found.awaited.set_result(None)
 
-    def of(self, request: str, status: int) -> tuple[str, ...]:
+    async def of(self, request: str, status: int) -> tuple[str, ...]:
         """Those of the answer with this status that has come now; none of an answer from the cache."""
-        _, hops = self._told.get(request, ("", []))
-        while hops:
-            code, lines = hops.pop(0)
+        found = self._known.get(request)
+        if found is None:
+            return ()
+        if not found.hops and found.expected > 0:
+            found.awaited = asyncio.get_running_loop().create_future()
+            await asyncio.wait([found.awaited], timeout=_BEHIND)
+        while found.hops:
+            code, lines = found.hops.pop(0)
             if code in (status, 0):
                 return lines
         return ()
 
     def forget(self, request: str) -> None:
         """That was the last answer of it."""
-        self._told.pop(request, None)
+        self._known.pop(request, None)
+
+    def _of(self, request: str, session: str) -> _Extra | None:
+        found = self._known.setdefault(request, _Extra(session))
+        return found if found.session == session else None
+
+
+class _Extra:
+    """Of one request: which session tells of it, how many answers are to come, and the lines of those that came."""
+
+    __slots__ = ("awaited", "expected", "hops", "session")
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.expected = 0
+        self.hops: list[tuple[int, tuple[str, ...]]] = []
+        self.awaited: asyncio.Future[None] | None = None

@@ -28,6 +28,8 @@ from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, 
 from lockstep_playwright.network.streams import Streams
 from lockstep_playwright.targets import Asker, Targets
 
+_HELD_AGAIN = 0.5  # seconds
+
 type Fault = Callable[[str, BaseException], Any]
 type Ahead = Callable[[Transport, Asked], Awaitable[None]]
 
@@ -35,7 +37,7 @@ type Ahead = Callable[[Transport, Asked], Awaitable[None]]
 class Held:
     """One request, from its hold until it is over. A hop of a redirect is one of its own."""
 
-    __slots__ = ("answerer", "asked", "failed", "head", "left", "network", "over", "sent", "waiting")
+    __slots__ = ("answerer", "asked", "events", "failed", "head", "left", "network", "over", "sent", "waiting")
 
     def __init__(self, answerer: Answerer, network: str) -> None:
         self.answerer = answerer
@@ -44,6 +46,7 @@ class Held:
         self.left = False  # the browser has been told what becomes of it
         self.sent = False  # it was let go, and its answer is told
         self.head = False  # its answer has begun
+        self.events = False  # its answer ends when its page or its server wants
         self.failed = ""  # it failed for this reason; how exactly the browser says later
         self.over = False
         self.waiting: list[Callable[[], None]] | None = None  # what is told before its answer is known to have begun
@@ -145,10 +148,9 @@ class Intercept:
                 self._forget(name, held)
                 self._go_on(name)
                 return
-            body = await heads.body(self._transport, params, asker.session)
             if held.over:  # given up meanwhile: nobody has been told of it
                 return
-            held.asked = _asked(name, params, asker, body)
+            held.asked = _asked(name, params, asker)
             if self._ahead is not None:
                 await self._ahead(self._transport, held.asked)
             decision = await held.answerer.asked(held.asked)
@@ -197,14 +199,14 @@ class Intercept:
         """Tells an answer that has come as far as its head, and lets it go to the page."""
         try:
             assert held.asked is not None
-            head = heads.head(params, self._cookies.of(held.network, params["responseStatusCode"]))
+            head = heads.head(params, await self._cookies.of(held.network, params["responseStatusCode"]))
             if not heads.has_body(held.asked.method, head):
                 self._tell(held, (head, b""))
                 return
             # Of a document that is held, the browser does not answer until it goes on.
             streams = heads.is_open_ended(head) and held.asked.resource != "Document"
             if streams and held.asked.session:
-                held.waiting = []
+                held.waiting, held.events = [], heads.is_endless(head)
                 streamed = await self._streams.begin(held.network, held.asked.session)
                 waiting, held.waiting = held.waiting, None
                 if streamed is not None:
@@ -264,6 +266,10 @@ class Intercept:
         for held in [each for each in self._held.values() if each.asked is not None and each.asked.session == session]:
             self._end(held, cancelled=True)
 
+    def _leaves(self, params: dict[str, Any], session: str) -> None:
+        if params["requestId"] in self._by_network:
+            self._cookies.asked(params["requestId"], session)
+
     def _extra(self, params: dict[str, Any], session: str) -> None:
         if params["requestId"] in self._by_network:
             self._cookies.told(params, session)
@@ -296,11 +302,20 @@ class Intercept:
         elif held.asked is None:
             held.over = True  # given up before it was known whose it is
         elif params.get("canceled"):
-            # Of a stream that a page has read to its end, the browser may say that too; one that was still on is held
-            # once more, with an error.
-            self._end(held, cancelled=not held.head or bool(held.failed))
+            self._given_up(held)
         elif held.sent:
             self._end(held, str(params.get("errorText") or errors.called(held.failed)))
+
+    def _given_up(self, held: Held) -> None:
+        # A body that a page has read to its end may be called that too. One that was still on is held once more, with
+        # an error: before this is told, or soon after.
+        if held.head and not held.failed and not held.events:
+            asyncio.get_running_loop().call_later(_HELD_AGAIN, self._is_held_again, held)
+        else:
+            self._end(held, cancelled=True)
+
+    def _is_held_again(self, held: Held) -> None:
+        self._end(held, cancelled=bool(held.failed))
 
     def _told_of(self, params: dict[str, Any], session: str) -> Held | None:
         """The request that an event is about, unless it is over, or another session than that of its page speaks."""
@@ -310,11 +325,11 @@ class Intercept:
         return held
 
 
-def _asked(name: str, params: dict[str, Any], asker: Asker, body: bytes) -> Asked:
+def _asked(name: str, params: dict[str, Any], asker: Asker) -> Asked:
     request = params["request"]
     return Asked(
         id=name, network=params.get("networkId") or "", lane=asker.lane, method=request["method"],
-        url=request["url"], headers=tuple(request["headers"].items()), body=body,
+        url=request["url"], headers=tuple(request["headers"].items()), body=heads.body(params),
         resource=heads.resource(params), frame=params["frameId"], session=asker.session,
         hop=bool(params.get("redirectedRequestId")),
     )  # fmt: skip
@@ -322,6 +337,7 @@ def _asked(name: str, params: dict[str, Any], asker: Asker, body: bytes) -> Aske
 
 _TOLD: dict[str, Callable[[Intercept, dict[str, Any], str], None]] = {
     "Fetch.requestPaused": Intercept._paused,
+    "Network.requestWillBeSentExtraInfo": Intercept._leaves,
     "Network.responseReceivedExtraInfo": Intercept._extra,
     "Network.dataReceived": Intercept._data,
     "Network.loadingFinished": Intercept._finished,
