@@ -41,8 +41,10 @@ def test_what_fails_is_called_as_the_page_knows_it(browsed: Browsed, backend: st
             await page.evaluate("fetch('/empty').catch(() => 0)")
             await page.evaluate("fetch('http://127.0.0.1:1/refused').catch(() => 0)")
             await page.evaluate("fetch('http://nowhere.invalid/').catch(() => 0)")
+            await page.evaluate("fetch('/broken').then((answer) => (window.broken = answer).body)")
+            await until(lambda: taken.one("/broken").pieces)
             site.go.set()
-            await page.evaluate("fetch('/broken').then((answer) => answer.text()).catch(() => 0)")
+            await page.evaluate("broken.text().catch(() => 0)")
             await until(lambda: len(failed) == 4)
         ends = [taken.one(path).end["error"] for path in ("/empty", "/refused", "/", "/broken") if path != "/"]
         unknown = [each for each in taken.exchanges if "nowhere" in each.name]

@@ -95,6 +95,8 @@ class Intercept:
         for name, held in list(self._held.items()):
             if not held.answerer.recording and not held.left:
                 self._transport.post("Fetch.failRequest", {"requestId": name, "errorReason": "Aborted"})
+            elif held.answerer.recording:
+                held.end(cancelled=True)  # the context is about to end, as nobody would tell any more
         self._held.clear()
         try:
             await self._transport.send("Fetch.disable")
