@@ -18,6 +18,7 @@ from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
 from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log.address import called
 from lockstep.log.model import Kind, RunState, Status, Value
+from lockstep.log.native import UNASKED
 from lockstep.log.store import Store
 from lockstep.log.timeline import END, Place, Timeline
 from lockstep.session.native import forking as forks
@@ -82,8 +83,8 @@ class Session:
             player = Player(recorded, calls.served, network.pace, apart, strict=own.strict, upto=self.upto)
             last = recorded.record.position(max(recorded.record.last_step(self.upto), 0))
             self.recorder.goes_on(last)
-            amid = any(each.began <= self.upto < each.pos for each in recorded.actions)
-            crossing = Crossing(calls, player, self.recorder, lambda: apart.start(network.goes_live()), amid=amid)
+            amid = {each.lane for each in recorded.actions if each.began <= self.upto < each.pos}
+            crossing = Crossing(calls, player, self.recorder, lambda: apart.start(network.goes_live()), amid)
             self.drive = Drive(recorded, own, asked, network, crossing, self.recorder.fault, apart, crossing.start)
         except BaseException:
             self._close()
@@ -121,7 +122,7 @@ class Session:
             record = Record(timeline.reader)
             report = calls.report(how, steps=len(record.steps), seconds=time.monotonic() - self.began)
             address = called(journal.run, journal.branch)
-            first, answer = first_and_answer(timeline, self.upto, address)
+            first, answer = first_and_answer(timeline, self.upto, address, UNASKED)
             return Continued(
                 report=report, results=[ended.result] if ended.error is None else [], error=error,
                 origin=self._origin(), upto=self.upto, shared=max(record.last_step(self.upto), 0), first=first,

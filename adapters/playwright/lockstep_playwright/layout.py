@@ -24,6 +24,7 @@ from typing import Any
 from lockstep.log import canonical
 from lockstep.log.checkpoints import CHANNELS, WHOLE
 from lockstep.log.model import Value
+from lockstep.log.native import LOOK
 
 LANE = "main"  # of the context, and of actions that are no page's
 READ = "read"  # what follows the lane of a page, of what is only looked at
@@ -33,7 +34,7 @@ FAULTS = "faults"  # of one that tells what could not be recorded
 
 CONTEXT = "context"  # the name of the turn
 INPUT, ACTION = "input", "action"  # `what` of steps
-HTTP, SOCKET, BROWSER = "http", "websocket", "browser"  # kinds of calls
+HTTP, SOCKET, BROWSER = "http", "websocket", LOOK  # kinds of calls
 ATTACHMENT = "attachment"
 ARIA, SCREENSHOT = "aria", "screenshot"
 

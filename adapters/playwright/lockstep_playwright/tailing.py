@@ -7,7 +7,7 @@ action of the part before has left its page, so that this is what it was when it
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from lockstep.log.model import Status, Value
@@ -100,10 +100,10 @@ class Crossing:
     """Is `lockstep_playwright.actions.Told`: of a player up to the cut, of a recorder from there."""
 
     def __init__(
-        self, calls: Tailing, player: Player, recorder: Recorder, crossed: Callable[[], Any], *, amid: bool
+        self, calls: Tailing, player: Player, recorder: Recorder, crossed: Callable[[], Any],
+        amid: Collection[str],
     ) -> None:  # fmt: skip
-        """`crossed` is told when the part that is served is over. `amid`: whether the cut lies in the middle of an
-        action."""
+        """`crossed` is told when the part that is served is over. `amid`: lanes in which an action was on at the cut."""
         self.over = False
         self._calls = calls
         self._player = player
@@ -138,10 +138,18 @@ class Crossing:
         if action.kind == "read":
             self._look(action)
             return None
-        if not self._calls.gate.is_open and not self._amid:
-            self._player.begin(action)  # an action of a page that had made all of its own: tells the difference
+        if not self._calls.gate.is_open and layout.action_lane(action.page) not in self._amid:
+            return self._later(action)
         self._recorder.began(action)
         return None
+
+    async def _later(self, action: Action) -> None:
+        """An action past the cut, while the part before has not left all pages."""
+        latch = self._calls.latch
+        await self._calls.gate.passed(lambda: latch.stopped)
+        if latch.stopped:
+            latch.raise_it()
+        self._recorder.began(action)
 
     def _look(self, action: Action) -> None:
         lane = layout.read_lane(layout.action_lane(action.page))

@@ -80,6 +80,8 @@ def _of_checkpoints(timeline: Timeline) -> list[Cut]:
     given."""
     if checkpoints.are_commanded(timeline.reader):
         return _of_answers(timeline)
+    if are_actions(timeline):
+        return _of_exchanges(timeline)
     cuts: list[Cut] = []
     for step in timeline.steps:
         if step.kind == END:
@@ -104,6 +106,22 @@ def _of_answers(timeline: Timeline) -> list[Cut]:
         elif step.kind != END and len(cuts) < 2:
             cuts[:] = [Cut(str(step.number), step.number)]
     return cuts
+
+
+def are_actions(timeline: Timeline) -> bool:
+    """Whether the steps of a native run are actions, which are all done again by each probe: what is kept of it are
+    answers alone, whichever step they came in."""
+    return timeline.is_native and any(step.kind == checkpoints.ACTION for step in timeline.steps)
+
+
+def _of_exchanges(timeline: Timeline) -> list[Cut]:
+    """Of a run of actions, each answer in the order in which they came, up to the last action."""
+    answered = [
+        (effect.end.pos, Cut(f"{step.number}.{effect.number}", step.number, effect.number))
+        for step in timeline.steps if step.kind != END
+        for effect in step.effects if effect.end is not None and effect.kind not in native.UNASKED
+    ]  # fmt: skip
+    return [Cut("0", 0), *(cut for _, cut in sorted(answered, key=lambda each: each[0]))]
 
 
 def of_step(timeline: Timeline, step: Step) -> list[Cut]:

@@ -23,7 +23,8 @@ CHECKPOINT = "checkpoint"
 # reaches nobody; and what an effect's children are that was tried more than once.
 GIVEN = frozenset({"signal", "update", "cancel"})
 TIMER = "timer"
-UNASKED = frozenset({TIMER, *GIVEN})  # kinds that reach nobody
+LOOK = "browser"  # of a page: what its own browser was asked for
+UNASKED = frozenset({TIMER, LOOK, *GIVEN})  # kinds that reach nobody
 ATTEMPT = "attempt"
 
 LOOP = "loop"  # the source of a checkpoint that tasks have made; others are kinds of their own: input, update, fork
