@@ -109,6 +109,9 @@ class Player:
             name=action.name, actual=f"{action.name} ({action.api})", source=action.site, at=last + 1,
         )  # fmt: skip
 
+    def looking(self, action: Action) -> None:
+        """See `Told`: the page is looked at until it is as it was recorded."""
+
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""
         if self.over:
@@ -124,7 +127,7 @@ class Player:
         if found is not None:
             self._differs(expected, found, action)
         self.compared.append(expected.step)
-        self._taken.append(self._apart.start(self._pace.action_ends(expected.pos)))
+        self._taken.append(self._apart.start(self._pace.action_ends(expected.looked)))
 
     def _differs(self, expected: RecordedAction, found: Found, action: Action) -> None:
         # Where only an order is another one, the program has what it had: it may go on.

@@ -34,6 +34,7 @@ class RecordedAction(msgspec.Struct, frozen=True):
     lane    of its page, "main" of the context's own
     record  its body, as it is stored: with its secrets hidden
     began   position at which it began
+    looked  position at which its page was about to be looked at
     """
 
     step: int
@@ -44,6 +45,7 @@ class RecordedAction(msgspec.Struct, frozen=True):
     key: bytes
     record: Mapping[str, Any]
     began: int
+    looked: int
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -94,14 +96,15 @@ class Recorded:
     def actions(self) -> tuple[RecordedAction, ...]:
         """In the order in which they ended."""
         began = {event.name: event.pos for _, event in self.record.heads if _begins(event)}
+        looked = {event.name: event.pos for _, event in self.record.heads if _is_cause(event, layout.LOOKED)}
         found: list[RecordedAction] = []
         for step, (seq, event) in enumerate(self.record.steps):
             if event.what != layout.ACTION:
                 continue
             body = self.record.body(seq)
             record: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
-            pos = began.get(str(record.get("number")), event.pos)
-            found.append(RecordedAction(step, event.pos, seq, event.lane, event.name, event.key, record, pos))
+            begin, look = (each.get(str(record.get("number")), event.pos) for each in (began, looked))
+            found.append(RecordedAction(step, event.pos, seq, event.lane, event.name, event.key, record, begin, look))
         return tuple(found)
 
     @cached_property
@@ -121,8 +124,8 @@ class Recorded:
 
     @property
     def ended(self) -> tuple[int, ...]:
-        """The positions at which actions ended, whose digests are of what the page had got until then."""
-        return tuple(action.pos for action in self.actions if action.number)
+        """The positions at which pages were looked at behind actions: what came later is not in their digests."""
+        return tuple(action.looked for action in self.actions if action.number)
 
     @property
     def browser(self) -> Mapping[str, Any]:
@@ -160,4 +163,8 @@ class _Record(Record):
 
 
 def _begins(event: Event) -> bool:
-    return event.kind is Kind.CAUSE and event.what == layout.BEGAN
+    return _is_cause(event, layout.BEGAN)
+
+
+def _is_cause(event: Event, what: str) -> bool:
+    return event.kind is Kind.CAUSE and event.what == what

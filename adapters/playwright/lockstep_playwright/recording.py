@@ -92,6 +92,12 @@ class Recorder:
         journal, lane = self.journal, layout.action_lane(action.page)
         journal.emit(Kind.CAUSE, lane, journal.position(), layout.BEGAN, str(action.number), body={"name": action.name})
 
+    def looking(self, action: Action) -> None:
+        """See `Told`: what comes from here on, the page had not when it was looked at."""
+        if not self.over:
+            journal, lane = self.journal, layout.action_lane(action.page)
+            journal.emit(Kind.CAUSE, lane, journal.position(), layout.LOOKED, str(action.number))
+
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""
         if self.over:

@@ -172,6 +172,11 @@ class Crossing:
         raised: Any = value
         return Given(error={"name": str(raised.get("name")), "message": " ".join(map(str, raised.get("args") or ()))})
 
+    def looking(self, action: Action) -> None:
+        """See `Told`."""
+        if action.number not in self._played:
+            self._recorder.looking(action)
+
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""
         if self.over:

@@ -75,6 +75,10 @@ class Told(Protocol):
         that is done. A Divergence, Cut or Refusal that either raises is raised in the user's call."""
         ...
 
+    def looking(self, action: Action) -> None:
+        """It is over, and its page is about to be looked at; `end` follows. Not told of a read."""
+        ...
+
     def end(self, action: Action, done: Done) -> None:
         """It is over, with the name and arguments that are final now. Told in the order in which they ended; of actions
         once their digests are taken, which the next one on the same page waits for. A Divergence, Cut or Refusal that

@@ -294,6 +294,7 @@ class Watch:
             self._tell()
             return
         page.looking += 1
+        self._told.looking(underway.action)
 
         def seen(state: State | None, error: BaseException | None) -> None:
             underway.after = state

@@ -32,6 +32,9 @@ class Steps:
     def begin(self, action: Action) -> None:
         spoken_at(action.site)
 
+    def looking(self, action: Action) -> None:
+        """Nothing is timed: the conversation is in its order."""
+
     def end(self, action: Action, done: Done) -> None:
         session: Any = self._session
         if action.kind != "action" or current.session is not session:
