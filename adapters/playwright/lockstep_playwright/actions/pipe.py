@@ -84,12 +84,13 @@ class Pipe:
         self.connection = connection
         self.loop = connection._loop
         self.fault: Callable[[str, BaseException], object] = _unheard
-        self._watchers: dict[str, Watcher] = {}
+        self._watchers: dict[str, list[Watcher]] = {}  # by context: a session's and a tap's may be on one
+        self._left: dict[int, tuple[Any, Message, Sent | None, list[Watcher]]] = {}  # held: who has not seen it yet
         self._asked: dict[str, Then] = {}
         self._numbers = itertools.count(1)
-        self._theirs: dict[Any, Watcher] = {}  # by the number of a call's message
+        self._theirs: dict[Any, list[Watcher]] = {}  # by the number of a call's message
         self._zone: tuple[Any, Message] | None = None  # 1.65: of the message that comes next
-        self._zones: dict[int, tuple[Any, Watcher]] = {}
+        self._zones: dict[int, tuple[Any, list[Watcher]]] = {}
         self._dispatch: Callable[[Message], None] = connection.dispatch
         connection.dispatch = self._received
         if hasattr(connection, "_instrumentation"):
@@ -122,10 +123,13 @@ class Pipe:
         return made
 
     def watch(self, guid: str, watcher: Watcher) -> None:
-        self._watchers[guid] = watcher
+        """Who watches a context already sees each call first."""
+        self._watchers.setdefault(guid, []).append(watcher)
 
-    def unwatch(self, guid: str) -> None:
-        self._watchers.pop(guid, None)
+    def unwatch(self, guid: str, watcher: Watcher) -> None:
+        left = [each for each in self._watchers.pop(guid, []) if each is not watcher]
+        if left:
+            self._watchers[guid] = left
 
     # Messages of our own.
 
@@ -141,8 +145,13 @@ class Pipe:
             then(None, str(error))
 
     def forward(self, message: Message) -> None:
-        """Sends what was held back."""
-        self._send(message)
+        """Sends what was held back, unless another watcher holds it."""
+        object, _, sent, left = self._left.pop(id(message), (None, message, None, []))
+        try:
+            if self._goes(left, object, message, sent):
+                self._send(message)
+        except BaseException as error:
+            self.fail(message.get("id"), error)
 
     def fail(self, id: Any, error: BaseException) -> None:
         """Has the caller of a message that was held back get this."""
@@ -159,9 +168,15 @@ class Pipe:
     def _sends(self, message: Message) -> None:
         zone, self._zone = self._zone, None
         object = self.connection._objects.get(message.get("guid"))
-        watcher = self._watcher(object)
-        if watcher is not None and not self._goes(watcher, object, message, zone):
-            return
+        watchers = self._watchers_of(object)
+        if watchers:
+            sent = self._described(object, message, zone)
+            if sent is not None:
+                self._theirs[sent.id] = watchers
+                if sent.zone is not None:
+                    self._zones[id(sent.zone)] = sent.zone, watchers
+            if not self._goes(watchers, object, message, sent):
+                return
         if self._watchers and message.get("method") == "close" and object is not None and object._type == "Browser":
             self._close(message)
             return
@@ -169,7 +184,7 @@ class Pipe:
 
     def _close(self, message: Message) -> None:
         """Of the browser: no context is told that it closes before that."""
-        left = list(self._watchers.values())
+        left = [watcher for watchers in self._watchers.values() for watcher in watchers]
 
         def next() -> None:
             if left:
@@ -179,18 +194,25 @@ class Pipe:
 
         next()
 
-    def _goes(self, watcher: Watcher, object: Any, message: Message, zone: Any) -> bool:
+    def _goes(self, watchers: list[Watcher], object: Any, message: Message, sent: Sent | None) -> bool:
+        for at, watcher in enumerate(watchers):
+            try:
+                goes = watcher.sending(sent) if sent is not None else watcher.passing(object, message)
+            except Exception as error:
+                self.fault("an action", error)
+                continue
+            if not goes:
+                # With the message itself, so that its identity is no other's meanwhile.
+                self._left[id(message)] = object, message, sent, watchers[at + 1 :]
+                return False
+        return True
+
+    def _described(self, object: Any, message: Message, zone: Any) -> Sent | None:
         try:
-            sent = self._describe(object, message, zone) if "id" in message else None
-            if sent is None:
-                return watcher.passing(object, message)
-            self._theirs[sent.id] = watcher
-            if sent.zone is not None:
-                self._zones[id(sent.zone)] = sent.zone, watcher
-            return watcher.sending(sent)
+            return self._describe(object, message, zone) if "id" in message else None
         except Exception as error:
             self.fault("an action", error)
-            return True
+            return None
 
     def _by_zone(self, object: Any, message: Message, zone: Any) -> Sent | None:
         if zone is None or zone[1] != message["method"] or message["metadata"].get("internal"):
@@ -204,13 +226,13 @@ class Pipe:
         told = self.connection._api_zone.get() or {}
         return Sent(object, message, name, told.get("frames") or [])
 
-    def _watcher(self, object: Any) -> Watcher | None:
+    def _watchers_of(self, object: Any) -> list[Watcher]:
         at = object
         while at is not None:
             if at._type == "BrowserContext":
-                return self._watchers.get(at._guid)
+                return self._watchers.get(at._guid) or []
             at = at._parent
-        return None
+        return []
 
     def _received(self, message: Message) -> None:
         number = message.get("id")
@@ -229,8 +251,7 @@ class Pipe:
             except Exception as error:
                 self.fault("what the browser answered", error)
             return
-        watcher = self._theirs.pop(number, None)
-        if watcher is not None:
+        for watcher in self._theirs.pop(number, ()):
             try:
                 watcher.replied(number, message)
             except Exception as error:
@@ -240,13 +261,12 @@ class Pipe:
     def _happened(self, message: Message) -> None:
         if not self._watchers:
             return
-        try:
-            object = self.connection._objects.get(message.get("guid"))
-            watcher = self._watcher(object)
-            if watcher is not None:
+        object = self.connection._objects.get(message.get("guid"))
+        for watcher in self._watchers_of(object):
+            try:
                 watcher.happened(object, message.get("method") or "", message.get("params") or {})
-        except Exception as error:
-            self.fault("what the browser told", error)
+            except Exception as error:
+                self.fault("what the browser told", error)
 
     # 1.65: told by the client.
 
@@ -254,13 +274,11 @@ class Pipe:
         self._zone = zone, channel["method"]
 
     def on_api_call_end(self, zone: Any) -> None:
-        found = self._zones.pop(id(zone), None)
-        if found is None:
-            return
-        try:
-            found[1].ended(zone)
-        except Exception as error:
-            self.fault("the end of an action", error)
+        for watcher in self._zones.pop(id(zone), (None, ()))[1]:
+            try:
+                watcher.ended(zone)
+            except Exception as error:
+                self.fault("the end of an action", error)
 
 
 def _unheard(where: str, error: BaseException) -> None:

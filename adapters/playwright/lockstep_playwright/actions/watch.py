@@ -77,7 +77,7 @@ class Watch:
     def detach(self) -> None:
         """Watches no longer. What is still on is not told."""
         if self._pipe is not None:
-            self._pipe.unwatch(self._context._guid)
+            self._pipe.unwatch(self._context._guid, self)
 
     def page_number(self, page: Any) -> int:
         """Of a page of either API, as its actions have it; 0 of one of another context."""
@@ -231,17 +231,20 @@ class Watch:
             underway.left = True
             return True
         ready = page.looker.ready
+        underway.left = ready
+        seen_at_once = True
 
         def seen(state: State | None, error: BaseException | None) -> None:
             underway.before = state
             if error is not None:
                 self._told.fault("a look at a page", error)
-            if not ready:
+            underway.left = True
+            if not ready and not seen_at_once:
                 self._leave(underway)
 
-        underway.left = ready
         drive(page.looker.glance(), seen)
-        return ready
+        seen_at_once = False
+        return underway.left
 
     def _leave(self, underway: Underway) -> None:
         assert self._pipe is not None
