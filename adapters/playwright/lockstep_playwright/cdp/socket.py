@@ -153,7 +153,7 @@ async def connect(endpoint: str, failed: Failed) -> Socket:
 
     url = endpoint if urlsplit(endpoint).scheme in ("ws", "wss") else await _found(endpoint)
     # The default of a proxy from the environment is for servers elsewhere.
-    connection = await dial(url, max_size=_LARGEST, compression=None, ping_interval=None, open_timeout=30, proxy=None)
+    connection = await dial(url, max_size=_LARGEST, max_queue=None, compression=None, ping_interval=None, open_timeout=30, proxy=None)
     return Socket(connection, url, failed)
 
 
