@@ -77,13 +77,14 @@ class Session:
                 self.journal, recorded.record, plan, store.path, since=0, deadline=options.deadline
             )
             self.recorder = Recorder(self.journal, calls)
-            began, ended = ([pos for pos in all_ if pos <= self.upto] for all_ in (recorded.began, recorded.ended))
+            begun = recorded.begun_by(self.upto)
+            ended = [pos for pos in recorded.ended if pos <= self.upto]
             apart = Apart()
-            network = Network(calls, began, ended, calls.note)
+            network = Network(calls, sorted(begun), ended, calls.note)
             player = Player(recorded, calls.served, network.pace, apart, strict=own.strict, upto=self.upto)
             last = recorded.record.position(max(recorded.record.last_step(self.upto), 0))
             self.recorder.goes_on(last)
-            amid = {each.lane for each in recorded.actions if each.began <= self.upto < each.pos}
+            amid = {lane for lane in begun.values() if lane}
             crossing = Crossing(calls, player, self.recorder, lambda: apart.start(network.goes_live()), amid)
             self.drive = Drive(recorded, own, asked, network, crossing, self.recorder.fault, apart, crossing.start)
         except BaseException:

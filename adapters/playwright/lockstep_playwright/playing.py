@@ -94,6 +94,10 @@ class Player:
             self._differs(expected, found, action)
         assert left is not None
         self._on[action.number] = left.pop(0)
+        return self.begins()
+
+    def begins(self) -> Awaitable[None]:
+        """An action begins when everything has happened that had then."""
         return self._apart.arun(self._pace.action_begins())
 
     def _past_the_end(self, lane: str, action: Action) -> None:

@@ -113,6 +113,16 @@ class Recorded:
         one begins anew in it."""
         return tuple(sorted({event.name: event.pos for _, event in self.record.heads if _begins(event)}.values()))
 
+    def begun_by(self, upto: int) -> dict[int, str]:
+        """Of the actions that had begun by a position: where, and the lane of each that was still on then, "" of one
+        that was over."""
+        ended = {str(action.number) for action in self.actions if action.pos <= upto}
+        first: dict[str, Event] = {}
+        for _, event in self.record.heads:
+            if _begins(event) and event.pos <= upto:
+                first.setdefault(event.name, event)
+        return {event.pos: "" if name in ended else event.lane for name, event in first.items()}
+
     @property
     def is_cut(self) -> bool:
         """Whether nothing is known of what follows its last event."""

@@ -103,7 +103,7 @@ class Crossing:
         self, calls: Tailing, player: Player, recorder: Recorder, crossed: Callable[[], Any],
         amid: Collection[str],
     ) -> None:  # fmt: skip
-        """`crossed` is told when the part that is served is over. `amid`: lanes in which an action was on at the cut."""
+        """`crossed` is told when the part that is served is over. `amid`: lanes in which an action was on then."""
         self.over = False
         self._calls = calls
         self._player = player
@@ -138,10 +138,13 @@ class Crossing:
         if action.kind == "read":
             self._look(action)
             return None
-        if not self._calls.gate.is_open and layout.action_lane(action.page) not in self._amid:
+        if self._calls.gate.is_open:
+            self._recorder.began(action)
+            return None
+        if layout.action_lane(action.page) not in self._amid:
             return self._later(action)
         self._recorder.began(action)
-        return None
+        return self._player.begins()
 
     async def _later(self, action: Action) -> None:
         """An action past the cut, while the part before has not left all pages."""
