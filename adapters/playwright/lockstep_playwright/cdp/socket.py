@@ -1,25 +1,21 @@
 """Our own WebSocket to a browser with a DevTools port: all of its targets over one connection.
 
 It stands beside Playwright's own connection or that of any other client, and disturbs neither.
-
-Tried with websockets 16 and 17.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
-
+from lockstep_playwright.cdp.line import Line, dial
 from lockstep_playwright.cdp.transport import CdpError, Handler, Params
 
-# A body of 100 MB is 134 MB of base64 in one message, and nothing else bounds what a page loads.
-_LARGEST = 1 << 30
 _CLOSED = "Connection closed"
 # The browser's own pages, of which a headless one has some too, and what only wraps a page.
 _NOT_PAGES = ("browser", "browser_ui", "tab", "webview")
@@ -38,18 +34,16 @@ class Socket:
 
     full = True
 
-    def __init__(self, connection: Any, url: str, failed: Failed) -> None:
+    def __init__(self, line: Line, url: str, failed: Failed) -> None:
         """For `connect`."""
         self.url = url
         self.closed = False
-        self._connection = connection
+        self._line = line
         self._failed = failed
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[str, asyncio.Future[dict[str, Any]] | None]] = {}
         self._handlers: list[Handler] = []
-        self._out: list[bytes] = []
-        self._bell = asyncio.Event()
-        self._tasks = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._write())]
+        line.serve(self._told, self._over)
 
     async def send(self, method: str, params: Params | None = None, session: str = "") -> dict[str, Any]:
         """See `Transport.send`."""
@@ -76,12 +70,8 @@ class Socket:
 
     async def close(self) -> None:
         """See `Transport.close`. What was posted is sent before."""
-        if not self.closed:
-            self.closed = True
-            self._bell.set()
-            await asyncio.wait(self._tasks[1:])
-        await self._connection.close()
-        await asyncio.wait(self._tasks)
+        self.closed = True
+        await self._line.close()
 
     def _put(self, method: str, params: Params | None, session: str, answer: Any) -> None:
         if self.closed:
@@ -91,42 +81,16 @@ class Socket:
         if session:
             message["sessionId"] = session
         self._waiting[number] = method, answer
-        self._out.append(msgspec.json.encode(message))
-        self._bell.set()
+        self._line.say(message)
 
-    async def _write(self) -> None:
-        """One task writes, so that commands leave in their order however many want to send."""
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            while True:
-                await self._bell.wait()
-                self._bell.clear()
-                out, self._out = self._out, []
-                for command in out:
-                    await self._connection.send(command, text=True)
-                if self.closed and not self._out:
-                    return
-        except ConnectionClosed:
-            return  # the reader sees it too
-
-    async def _read(self) -> None:
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            while True:
-                self._told(msgspec.json.decode(await self._connection.recv(decode=False)))
-        except ConnectionClosed:
-            pass
-        finally:
-            self.closed = True
-            self._bell.set()
-            waiting, self._waiting = self._waiting, {}
-            for method, answer in waiting.values():
-                if answer is not None and not answer.done():
-                    answer.set_exception(CdpError(method, _CLOSED))
-            for handler in self._handlers:
-                handler("Transport.closed", {}, "")
+    def _over(self) -> None:
+        self.closed = True
+        waiting, self._waiting = self._waiting, {}
+        for method, answer in waiting.values():
+            if answer is not None and not answer.done():
+                answer.set_exception(CdpError(method, _CLOSED))
+        for handler in self._handlers:
+            handler("Transport.closed", {}, "")
 
     def _told(self, message: Mapping[str, Any]) -> None:
         if "id" not in message:
@@ -149,12 +113,8 @@ class Socket:
 async def connect(endpoint: str, failed: Failed) -> Socket:
     """Connects to a browser: "http://127.0.0.1:9222", or the WebSocket URL that it prints. `failed` is told of posted
     commands that the browser refuses. Raises OSError, websockets.exceptions.WebSocketException."""
-    from websockets.asyncio.client import connect as dial
-
     url = endpoint if urlsplit(endpoint).scheme in ("ws", "wss") else await _found(endpoint)
-    # The default of a proxy from the environment is for servers elsewhere.
-    connection = await dial(url, max_size=_LARGEST, max_queue=None, compression=None, ping_interval=None, open_timeout=30, proxy=None)
-    return Socket(connection, url, failed)
+    return Socket(await dial(url), url, failed)
 
 
 async def _found(endpoint: str) -> str:
@@ -170,5 +130,5 @@ async def _found(endpoint: str) -> str:
         writer.close()
     if b" 200 " not in head.split(b"\r\n")[0]:
         raise OSError(f"{endpoint} is no browser's DevTools port: it answered {head.splitlines()[:1]!r}")
-    found = urlsplit(msgspec.json.decode(body)["webSocketDebuggerUrl"])
+    found = urlsplit(json.loads(body)["webSocketDebuggerUrl"])
     return f"{'wss' if parts.scheme == 'https' else 'ws'}://{host}:{port}{found.path}"
