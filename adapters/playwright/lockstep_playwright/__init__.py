@@ -18,7 +18,7 @@ from lockstep_playwright.adapter import adapter, attach
 
 __all__ = ["CdpTap", "adapter", "launch", "step", "tap"]
 
-_HOMES = {"CdpTap": "attached", "launch": "launching", "step": "tapping", "tap": "tapping"}
+_HOMES = {"CdpTap": "cdp_tap", "launch": "launching", "step": "tapping", "tap": "tapping"}
 
 # For sessions in code, which begin before Playwright does and its `tap` comes.
 when_imported("playwright", attach)

@@ -42,6 +42,8 @@ ATTACHMENT = "attachment"
 ARIA, SCREENSHOT = "aria", "screenshot"
 
 # How the browser was reached.
+ANY = "any"  # the api of a run whose actions are another client's
+
 OWN_SOCKET, SESSIONS = "socket", "sessions"
 
 _PREFIX = "playwright/"

@@ -156,9 +156,17 @@ class Recorded:
         return self.meta.get("backend") == layout.OWN_SOCKET
 
     def asked(self, reveal: Any) -> Mapping[str, Any]:
-        """What the turn was begun with, as `layout.turn_request` has it. `reveal`: gives secrets back."""
-        found: Value = reveal(self.record.request(self.turn))
-        return found if isinstance(found, Mapping) else {}
+        """What the turn was begun with, as `layout.turn_request` has it. `reveal`: gives secrets back. Raises
+        TargetError LS402 where nothing of the run can be run again."""
+        told: Value = reveal(self.record.request(self.turn))
+        found: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+        if found.get("api") == layout.ANY:
+            raise TargetError(
+                Code.BAD_TARGET,
+                f"{self.address} was recorded by CdpTap, of a browser that another client drove: it can be shown and "
+                "compared, and nothing of it be run again",
+            )
+        return found
 
 
 class _Record(Record):

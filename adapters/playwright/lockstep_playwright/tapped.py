@@ -37,11 +37,13 @@ class Tapped:
 
     run     its name, "" until that is known; `over`: nothing more is recorded
     pages   how many pages had loaded when the tap came
+    failed  what the program that uses the context ended with, as far as somebody has said it
     """
 
     def __init__(self, context: Any, asked: Asked, api: str) -> None:
         self.run = ""
         self.over = False
+        self.failed: BaseException | None = None
         self.pages = sum(page.url != _BLANK for page in context.pages)
         self.recorder: Recorder | None = None
         self._context = context
@@ -110,6 +112,7 @@ class Tapped:
         """The context is closed, or its browser gone, or the program at its end. `error`: what that ended with."""
         if self.over:
             return
+        error = error or self.failed
         self.over = True
         self._attached.close()
         recorder = self.recorder
