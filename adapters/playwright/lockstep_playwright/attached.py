@@ -29,13 +29,13 @@ type Fault = Callable[[str, BaseException], Any]
 
 
 class Attached:
-    """See above. `transport`: None until it is reached."""
+    """See above. `context`: of either API; `transport`: None until it is reached."""
 
     def __init__(self, context: Any, endpoint: str, fault: Fault, apart: Apart | None = None) -> None:
         """`context`: of either API. `fault` is told what goes wrong later, in any thread. `apart`: a loop that is there
         already, and stays; else one is made where it is needed."""
         self.transport: Transport | None = None
-        self._context = context
+        self.context = context
         self._endpoint = endpoint
         self._fault = fault
         self._apart = apart or (Apart() if endpoint else None)
@@ -62,7 +62,7 @@ class Attached:
         if self._apart is not None:
             made = await socket.connect(self._endpoint, self._fault)
         else:
-            made = await sessions.connect(self._context, self._fault)
+            made = await sessions.connect(self.context, self._fault)
         self.transport = made
         return await connecting.marked(made, mark), await made.send("Browser.getVersion")
 
@@ -76,7 +76,7 @@ class Attached:
 
     async def watch(self, told: Told, *, attachments: bool = True) -> None:
         """Has the agent's actions told. Raises AdapterError LS410."""
-        self._watch = Watch(self._context, told, attachments=attachments)
+        self._watch = Watch(self.context, told, attachments=attachments)
         await self._watch.attach()
 
     async def unlink(self) -> None:
@@ -106,7 +106,7 @@ class Attached:
 
     def _let_go(self, linked: Linked) -> None:
         """Of Playwright's own connection, whose loop is still on where other contexts are."""
-        loop = self._context._impl_obj._loop
+        loop = self.context._impl_obj._loop
         if loop.is_running():
             loop.create_task(linked.close()).add_done_callback(self._gone)
 

@@ -46,10 +46,10 @@ class Drive:
     def __init__(
         self, recorded: Recorded, own: Own, asked: Mapping[str, Any], network: Network, told: Told, fault: Fault,
         apart: Apart,
-        started: Callable[[], Any] = lambda: None,
+        started: Callable[[Any], Any],
     ) -> None:  # fmt: skip
         """`asked`: what the turn was begun with, with its secrets. `told` hears of the function's actions; `started` is
-        told when the context is there."""
+        given the context when it is there."""
         self._started = started
         self.apart = apart
         self.differs: dict[str, str] = {}
@@ -65,6 +65,8 @@ class Drive:
         try:
             self.apart.run(self._network.start())
             with hosting.opened(self._wanted()) as host:
+                for _ in range(self._blank()):
+                    host.context.new_page()
                 mark = connecting.mark()
                 host.context.add_cookies([mark])
                 attached = Attached(host.context, host.endpoint, self._fault, self.apart)
@@ -84,6 +86,8 @@ class Drive:
         try:
             await self.apart.arun(self._network.start())
             async with hosting.aopened(self._wanted()) as host:
+                for _ in range(self._blank()):
+                    await host.context.new_page()
                 mark = connecting.mark()
                 await host.context.add_cookies([mark])
                 attached = Attached(host.context, host.endpoint, self._fault, self.apart)
@@ -97,6 +101,11 @@ class Drive:
         finally:
             await self.apart.arun(self._network.stop())
             self.apart.close()
+
+    def _blank(self) -> int:
+        """How many pages the recorded context had when it was tapped, as a persistent one has from the start."""
+        found = self._asked.get("blank")
+        return found if isinstance(found, int) else 0
 
     def _wanted(self) -> Wanted:
         own = self._own
@@ -119,7 +128,7 @@ class Drive:
         )
         self._network.know(linked)
         await attached.watch(self._told, attachments=False)
-        self._started()
+        self._started(attached.context)
 
     async def _end(self, attached: Attached) -> None:
         """In Playwright's loop: the function is through."""

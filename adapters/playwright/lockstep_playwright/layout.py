@@ -85,17 +85,17 @@ def native(meta: Value) -> Mapping[str, Any]:
     return {}
 
 
-def turn_request(options: Value, state: Any, pages: int, api: str) -> dict[str, Value]:
+def turn_request(options: Value, state: Any, pages: int, api: str, blank: int = 0) -> dict[str, Value]:
     """What a turn is begun with.
 
     options  of the context, with their secrets, which the journal hides
     state    its storage state: cookies and storages that it had already
-    pages    how many were open when the tap came, of which nothing earlier is known
+    pages    how many had loaded when the tap came, of which nothing earlier is known; `blank`: how many there were
     api      "sync" or "async"
     """
     cookies: list[Value] = [_cookie_line(each) for each in state.get("cookies") or ()]
     told: dict[str, Value] = {"cookies": cookies, "origins": state.get("origins") or []}
-    return {"options": options, "state": told, "pages": pages, "api": api}
+    return {"options": options, "state": told, "pages": pages, "blank": blank, "api": api}
 
 
 def storage_state(request: Mapping[str, Any]) -> dict[str, Any]:

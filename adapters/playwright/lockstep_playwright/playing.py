@@ -6,6 +6,7 @@ order; those on several pages, each in its own.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
@@ -24,6 +25,7 @@ from lockstep_playwright.recorded import Recorded, RecordedAction
 from lockstep_playwright.recording import record_of
 from lockstep_playwright.serving.pace import Pace
 
+_LOOK, _LOOKS = 0.01, 200  # seconds between two looks for another page, and how many
 _ENDS = 5.0  # seconds that reads are given to be over, once all else is
 
 
@@ -49,6 +51,7 @@ class Player:
         self._pace = pace
         self._apart = apart
         self._until = until
+        self._context: Any = None
         self._stopped = False  # an action was another one: the program goes no further
         self._left: dict[str, list[RecordedAction]] = {}
         for action in sorted(recorded.actions, key=lambda each: each.began):
@@ -59,6 +62,10 @@ class Player:
         self._taken: list[Future[Any]] = []
 
     # Actions (`Told`).
+
+    def start(self, context: Any) -> None:
+        """The context, of either API, is there."""
+        self._context = context._impl_obj
 
     @property
     def done(self) -> bool:
@@ -94,7 +101,17 @@ class Player:
             self._differs(expected, found, action)
         assert left is not None
         self._on[action.number] = left.pop(0)
-        return self.begins()
+        made = expected.page
+        return self._after(made - 1) if made is not None else self.begins()
+
+    async def _after(self, pages: int) -> None:
+        """A page is made once so many are there, which were made before it: where several are made at once, the browser
+        has them in any order."""
+        for _ in range(_LOOKS):
+            if len(self._context.pages) >= pages:
+                break
+            await asyncio.sleep(_LOOK)
+        await self.begins()
 
     def begins(self) -> Awaitable[None]:
         """An action begins when everything has happened that had then."""

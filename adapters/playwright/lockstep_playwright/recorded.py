@@ -26,6 +26,8 @@ from lockstep.session.native.record import Record, RecordedTurn
 from lockstep_playwright import layout
 from lockstep_playwright.shim.shim import Mode, Shim
 
+_MAKES = "BrowserContext.new_page"
+
 
 class RecordedAction(msgspec.Struct, frozen=True):
     """One action.
@@ -63,6 +65,13 @@ class RecordedAction(msgspec.Struct, frozen=True):
         """Address or digest behind it: of "url", "dom" or "storage"."""
         pair = self.record.get(what)
         return str(pair[1]) if isinstance(pair, list) and len(pair) == 2 else ""
+
+    @property
+    def page(self) -> int | None:
+        """The number of the page that it made, None where it made none."""
+        result = self.said.get("result")
+        found = result.get("number") if isinstance(result, Mapping) and self.said.get("api") == _MAKES else None
+        return found if isinstance(found, int) else None
 
     @property
     def settled(self) -> bool:

@@ -58,7 +58,7 @@ class Session:
         network = Network(serving, recorded.began, recorded.ended, server.note)
         self.player = Player(recorded, serving, network.pace, apart, strict=own.strict, until=options.until)
         asked = recorded.asked(server.reveal)
-        self.drive = Drive(recorded, own, asked, network, self.player, self._fault, apart)
+        self.drive = Drive(recorded, own, asked, network, self.player, self._fault, apart, self.player.start)
 
     def _fault(self, where: str, error: BaseException) -> None:
         self.server.faults.append(f"{where}: {type(error).__name__}: {error}")

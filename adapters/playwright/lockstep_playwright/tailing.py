@@ -114,8 +114,9 @@ class Crossing:
         self._reads: dict[int, Call] = {}
         self._edited: dict[int, Piece] = {}  # what reads give
 
-    def start(self) -> None:
+    def start(self, context: Any) -> None:
         """The context is there. A fork of its beginning is past its cut now."""
+        self._player.start(context)
         if self._player.done:
             self._cross()
 

@@ -52,6 +52,7 @@ class Tapped:
         self._api = api
         self._attached = Attached(context, asked.endpoint, self.fault)
         self._shim = Shim(asked.shim, seed=fresh_seed(), start=time.time_ns() // 1_000_000)
+        self._blank = len(context.pages)
         self._early: list[tuple[str, BaseException]] = []  # faults, before there is a run
 
     async def begin(self, state: Any, mark: Mapping[str, str]) -> None:
@@ -67,7 +68,7 @@ class Tapped:
         self.run = recorder.journal.run
         for early in self._early:
             recorder.fault(*early)
-        request = layout.turn_request(self._options, state, self.pages, self._api)
+        request = layout.turn_request(self._options, state, self.pages, self._api, self._blank)
         recorder.start(contexts.browser(self._options, about), request)
         if attached.transport is not None:
             try:

@@ -107,7 +107,7 @@ def tapped_of(context: Any) -> Tapped | None:
 def _known(context: Any) -> Tapped | None:
     found = tapped_of(context)
     if found is not None:
-        warnings.warn(f"this context is tapped already, as {found.run}: the second tap does nothing", stacklevel=4)
+        warnings.warn(f"this context is tapped already, as {found.run}: the second tap does nothing", stacklevel=3)
     return found
 
 
@@ -117,10 +117,10 @@ def _keep(context: Any, tapped: Tapped) -> None:
         warnings.warn(
             f"{tapped.run} was tapped when {tapped.pages} of its pages had loaded: what they asked before is not "
             "recorded, so a replay has it not. Tap a context before its first page loads",
-            stacklevel=4,
+            stacklevel=3,
         )
     if tapped.faults:
-        warnings.warn(f"{tapped.run} is incomplete: {tapped.faults[0]}", stacklevel=4)
+        warnings.warn(f"{tapped.run} is incomplete: {tapped.faults[0]}", stacklevel=3)
 
 
 def _leave() -> None:

@@ -88,7 +88,10 @@ def handle(channel: Any, find: Find) -> Value:
     guid = channel.get("guid") if isinstance(channel, Mapping) else None
     if guid is None:
         return None
-    return {"$": "handle", "of": of_handle(find(guid)) or str(guid).partition("@")[0]}
+    found = find(guid)
+    told: dict[str, Value] = {"$": "handle", "of": of_handle(found) or str(guid).partition("@")[0]}
+    number = getattr(found, "_lockstep_number", None)
+    return told if number is None else {**told, "number": number}
 
 
 _HEADER = {"name", "value"}
@@ -114,6 +117,11 @@ def shaped(value: Value) -> Value:
 def label(arguments: Mapping[str, Value]) -> str:
     """What the objects that a call gives are known by."""
     return str(arguments.get("selector") or arguments.get("expression") or arguments.get("name") or "")
+
+
+def number_page(found: Any, number: int) -> None:
+    """Which page of its context this is, from 1."""
+    found._lockstep_number = number
 
 
 def name_handle(found: Any, of: str) -> None:

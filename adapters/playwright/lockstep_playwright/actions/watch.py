@@ -193,6 +193,7 @@ class Watch:
         if page is None:
             looker = Looker(self._pipe, self._context._guid, implementation, self._told.hide)
             page = self._pages[guid] = Page(len(self._pages) + 1, implementation, looker)
+            values.number_page(implementation, page.number)
             # Made ready now, so that the first action on it need not wait.
             drive(looker.open(), self._faulty("a session of a page"))
         return page
