@@ -11,6 +11,7 @@ import msgspec
 
 from lockstep.errors import LockstepError
 from lockstep.log.model import Status
+from lockstep.session.lanes import ours
 from lockstep_playwright import contexts, layout, naming
 from lockstep_playwright.attached import Attached
 from lockstep_playwright.network.recorder import Recorder as Exchanges
@@ -64,12 +65,18 @@ class Tapped:
             raise
         except Exception as error:
             self.fault("the connection to the browser", error)
-        self.recorder = recorder = self._recorder(about)
+        # What our own store and packages are asked for is not the program's doing, where a session is on too.
+        self.recorder = recorder = ours(self._recorder)(about)
         self.run = recorder.journal.run
         for early in self._early:
             recorder.fault(*early)
+<<<<<<< HEAD
         request = layout.turn_request(self._options, state, self.pages, self._api, self._blank)
         recorder.start(contexts.browser(self._options, about), request)
+=======
+        request = layout.turn_request(self._options, state, self.pages, self._api)
+        ours(recorder.start)(contexts.browser(self._options, about), request)
+>>>>>>> 44ef7d2 (Lines within their length; what a store of ours is asked for is not the program's doing)
         if attached.transport is not None:
             try:
                 await attached.link(name, Exchanges(recorder.journal), self._shim)

@@ -23,7 +23,7 @@ Of a workflow, whose state is nothing but what it was answered, a record says in
 Of an action, as on the page of a browser, a record says
 
     "channels": {}, "whole": true
-    "action": {"api": text, "arguments": {name: value}, "result": value}     or "error": {"name", "message"} in its place;
+    "action": {"api": text, "arguments": {name: value}, "result": value}  or "error": {"name", "message"} in its place;
                                     "source": the line of the user's code, "frame": where on the page; if there are any
     "url", "dom", "storage": [before, after]      addresses, and digests of the page's state, "" where there are none
     "settled": false                the page was not at rest when the digest behind it was taken

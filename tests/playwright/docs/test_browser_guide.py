@@ -1,4 +1,4 @@
-"""The guide for Playwright: its files, code and commands run as printed, in a real browser, with its shop on loopback."""
+"""The guide for Playwright: its files, code and commands run as printed, in a real browser, with a shop on loopback."""
 
 from __future__ import annotations
 
