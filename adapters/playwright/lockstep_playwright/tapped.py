@@ -70,13 +70,8 @@ class Tapped:
         self.run = recorder.journal.run
         for early in self._early:
             recorder.fault(*early)
-<<<<<<< HEAD
         request = layout.turn_request(self._options, state, self.pages, self._api, self._blank)
-        recorder.start(contexts.browser(self._options, about), request)
-=======
-        request = layout.turn_request(self._options, state, self.pages, self._api)
         ours(recorder.start)(contexts.browser(self._options, about), request)
->>>>>>> 44ef7d2 (Lines within their length; what a store of ours is asked for is not the program's doing)
         if attached.transport is not None:
             try:
                 await attached.link(name, Exchanges(recorder.journal), self._shim)
