@@ -25,7 +25,7 @@ class Steps:
     """Is `lockstep_playwright.actions.Told`."""
 
     def __init__(self, session: Any) -> None:
-        self._session = session
+        self._session: Any = session
         number = session.adapters[_COUNT] = session.adapters.get(_COUNT, 0) + 1
         self._lane = f"playwright/context-{number}"
 
@@ -36,8 +36,8 @@ class Steps:
         """Nothing is timed: the conversation is in its order."""
 
     def end(self, action: Action, done: Done) -> None:
-        session: Any = self._session
-        if action.kind != "action" or current.session is not session:
+        is_on = current.session is self._session
+        if action.kind != "action" or not is_on:
             return
         state: dict[str, Value] = {
             "action": action.api,
@@ -48,7 +48,7 @@ class Steps:
         }
         if done.error is not None:
             state["error"] = done.error
-        session.checkpoint(self._lane, action.name, state, wait=False)
+        self._session.checkpoint(self._lane, action.name, state, wait=False)
 
     def attach(self, action: Action, name: str, content: str | bytes) -> None:
         """Nothing is attached: pictures would be part of the conversation."""
