@@ -17,7 +17,9 @@ demo:
 	@.ci/environment demo
 	@.venv-demo/bin/python examples/demo.py
 
-test: test-main test-oldest test-openai2 test-mcp test-agents test-playwright164
+# The longest first: CI does two at a time, and the short ones fill what is left.
+test: test-oldest test-recording test-langgraph test-debugger test-temporal test-playwright test-playwright164 test-openai2 \
+	test-agents test-mcp
 
 test-main: test-recording test-debugger test-langgraph test-temporal test-playwright
 
@@ -62,17 +64,25 @@ test-mcp:
 	@.ci/environment mcp
 	.venv-mcp/bin/python -m pytest $(OUTSIDE) $(ARGS)
 
+# What another version of a dependency may do otherwise, and of what hooks into Python itself, since this is an older one
+# too: loops, threads, processes. `tests/test_versions.py` says if a test is missing.
+VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log session/test_exceptions.py session/test_lanes.py \
+	session/test_snapshot.py session/test_threads.py taps/guard taps/host taps/http taps/processes/test_asyncio.py \
+	taps/test_clock.py taps/test_collector_leftovers.py taps/test_entropy.py taps/test_forked.py testing)
+
 test-oldest:
 	@.ci/environment oldest
 	@.ci/browser .venv-oldest
-	.venv-oldest/bin/python -m pytest tests/taps tests/testing tests/log tests/session $(addprefix tests/langgraph/, fork replay saver session) \
+	.venv-oldest/bin/python -m pytest $(VERSIONED) $(addprefix tests/langgraph/, fork replay saver session) \
 		$(addprefix tests/temporal/, fork history record replay server/test_kitchen_sink.py) \
 		tests/playwright $(ARGS)
 
-# Nothing but HTTP clients is another one here.
+# Nothing but the SDKs of models is another one here, and what they ask with.
+SDKS = $(addprefix tests/, taps/http/test_aiohttp.py taps/http/test_sdks.py testing)
+
 test-openai2:
 	@.ci/environment openai2
-	.venv-openai2/bin/python -m pytest tests/taps/http tests/testing $(ARGS)
+	.venv-openai2/bin/python -m pytest $(SDKS) $(ARGS)
 
 check:
 	@.ci/environment main
