@@ -130,7 +130,7 @@ class Looker:
             asked = await self._evaluation(call)
             if not self._world:
                 return None
-            answers = await First(Both(asked, self._cdp("Storage.getCookies", {})), self._stuck)
+            answers = await First(Both(asked, self._cdp("Network.getAllCookies", {})), self._stuck)
             if answers is None:
                 return None
             (result, error), (cookies, _) = answers
