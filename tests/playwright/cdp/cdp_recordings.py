@@ -103,7 +103,7 @@ class Browsed:
     def __init__(self, runner: asyncio.Runner, browser: Browser, endpoint: str) -> None:
         self.run = runner.run
         self._browser = browser
-        self._endpoint = endpoint
+        self.endpoint = endpoint
 
     @asynccontextmanager
     async def recorded(self, backend: str) -> AsyncIterator[Taken]:
@@ -111,7 +111,7 @@ class Browsed:
         context = await self._browser.new_context()
         taken = Taken(self._browser, context)
         if backend == SOCKET:
-            taken.transport = await own.connect(self._endpoint, taken.fault)
+            taken.transport = await own.connect(self.endpoint, taken.fault)
         else:
             taken.transport = await sessions.connect(context, taken.fault)
         mark = connecting.mark()
@@ -130,7 +130,7 @@ class Browsed:
 @contextmanager
 def opened(chromium: str) -> Iterator[Browsed]:
     with asyncio.Runner() as runner:
-        port = _free_port()
+        port = free_port()
         browsing_ = browsing(chromium, args=[f"--remote-debugging-port={port}"])
         browser = runner.run(browsing_.__aenter__())
         try:
@@ -139,7 +139,7 @@ def opened(chromium: str) -> Iterator[Browsed]:
             runner.run(browsing_.__aexit__(None, None, None))
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         return int(held.getsockname()[1])

@@ -184,7 +184,7 @@ async def connect(context: Any, failed: Failed) -> Sessions:
     Chromium."""
     beneath = getattr(context, "_impl_obj", None)
     missing = [name for name in _NEEDS if not hasattr(beneath, name)]
-    browser = getattr(beneath, "browser", None)
+    browser: Any = getattr(beneath, "browser", None)
     make = getattr(browser, "new_browser_cdp_session", None)
     if missing or (browser is not None and make is None):
         what = ", ".join(missing) or "new_browser_cdp_session"
@@ -205,4 +205,5 @@ async def connect(context: Any, failed: Failed) -> Sessions:
         ) from error
     made = Sessions(beneath, session, failed)
     session.on("close", lambda *_: made._ended(""))
+    browser.on("disconnected", lambda *_: made._ended(""))
     return made

@@ -128,7 +128,8 @@ async def _found(endpoint: str) -> str:
         head, _, body = (await reader.read(1 << 20)).partition(b"\r\n\r\n")
     finally:
         writer.close()
-    if b" 200 " not in head.split(b"\r\n")[0]:
-        raise OSError(f"{endpoint} is no browser's DevTools port: it answered {head.splitlines()[:1]!r}")
-    found = urlsplit(json.loads(body)["webSocketDebuggerUrl"])
+    try:
+        found = urlsplit(json.loads(body)["webSocketDebuggerUrl"])
+    except (ValueError, KeyError, TypeError):
+        raise OSError(f"{endpoint} is no browser's DevTools port: it answered {head.splitlines()[:1]!r}") from None
     return f"{'wss' if parts.scheme == 'https' else 'ws'}://{host}:{port}{found.path}"
