@@ -125,11 +125,11 @@ async def _found(endpoint: str) -> str:
     try:
         # Chromium answers to an address or localhost only, whatever name led here.
         writer.write(f"GET /json/version HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n".encode())
-        head, _, body = (await reader.read(1 << 20)).partition(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next((int(line[15:]) for line in head.lower().splitlines() if line.startswith(b"content-length:")), 0)
+        found = urlsplit(json.loads(await reader.readexactly(length))["webSocketDebuggerUrl"])
+    except (EOFError, ValueError, KeyError, TypeError, asyncio.LimitOverrunError) as error:
+        raise OSError(f"{endpoint} is no browser's DevTools port: its answer is another one") from error
     finally:
         writer.close()
-    try:
-        found = urlsplit(json.loads(body)["webSocketDebuggerUrl"])
-    except (ValueError, KeyError, TypeError):
-        raise OSError(f"{endpoint} is no browser's DevTools port: it answered {head.splitlines()[:1]!r}") from None
     return f"{'wss' if parts.scheme == 'https' else 'ws'}://{host}:{port}{found.path}"
