@@ -6,7 +6,7 @@ document had been parsed in both runs, and nothing else was done to it at the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,8 +54,11 @@ def _called(name: str, said: Mapping[str, Any]) -> str:
     return f"{name} ({said.get('api')})"
 
 
-def outcome(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Found | None:
-    """What came of an action, both as their records say it, with secrets hidden."""
+def outcome(
+    recorded: Mapping[str, Any], now: Mapping[str, Any], later: Sequence[Mapping[str, Any]] = ()
+) -> Found | None:
+    """What came of an action, both as their records say it, with secrets hidden. `later`: what followed on its page:
+    one that is further on already, by a timer or a worker of its own, is in another order and no other page."""
     was, is_ = recorded["action"], now["action"]
     if ("error" in was) != ("error" in is_):
         if "error" in was:
@@ -66,7 +69,7 @@ def outcome(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Found | None
             return Found(
                 Code.STATE, "the action fails in another way", "error", _failed(was["error"]), _failed(is_["error"])
             )
-        return _page(recorded, now)
+        return _page(recorded, now, later)
     first = difference.first(was.get("result"), is_.get("result"))
     if first is not None:
         path, expected, actual = first
@@ -74,7 +77,7 @@ def outcome(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Found | None
         if _whole(was.get("result")) == _whole(is_.get("result")):
             return Found(Code.ORDER, "the same text came in other pieces", place, expected, actual)
         return Found(Code.STATE, "the action gave something else", place, expected, actual)
-    return _page(recorded, now)
+    return _page(recorded, now, later)
 
 
 def _whole(value: Value) -> Value:
@@ -100,7 +103,9 @@ def _failed(error: Any) -> str:
     return f"{error.get('name')}: {message.splitlines()[0] if message else ''}"
 
 
-def _page(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Found | None:
+def _page(
+    recorded: Mapping[str, Any], now: Mapping[str, Any], later: Sequence[Mapping[str, Any]]
+) -> Found | None:  # fmt: skip
     if recorded["url"][1] != now["url"][1]:
         return Found(Code.STATE, "the page is at another address", "url", recorded["url"][1], now["url"][1])
     if not _counts(recorded) or not _counts(now):
@@ -108,6 +113,8 @@ def _page(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Found | None:
     for what, reason in (("dom", "the page is another one"), ("storage", "what the page has stored is another thing")):
         was, is_ = recorded[what][1], now[what][1]
         if was and is_ and was != is_:
+            if any(is_ in record[what] for record in later):
+                return Found(Code.ORDER, f"{reason}: as it was recorded later", what, was, is_)
             return Found(Code.STATE, reason, what, was, is_)
     return None
 

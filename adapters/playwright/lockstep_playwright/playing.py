@@ -144,7 +144,8 @@ class Player:
         if expected is None or self._serving.latched.stopped:
             return
         now: Any = self.hide(record_of(action, done))
-        found = comparing.outcome(expected.record, now)
+        later = [each for each in self._recorded.actions if each.lane == expected.lane and each.pos > expected.pos]
+        found = comparing.outcome(expected.record, now, [each.record for each in later])
         if found is not None:
             self._differs(expected, found, action)
         self.compared.append(expected.step)

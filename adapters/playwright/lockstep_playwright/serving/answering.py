@@ -95,7 +95,7 @@ class Answering:
             return Go(url=self._wall.stream(streams.drop))
         return _whole(pieces)
 
-    async def _paced(self, found: Match) -> AsyncGenerator[Piece]:
+    async def _paced(self, found: Match, *, late: bool = False) -> AsyncGenerator[Piece]:
         """The pieces of a recorded answer, each when its turn comes, up to where its page left it."""
         assert found.recorded is not None
         begin = found.recorded.begin
@@ -105,13 +105,13 @@ class Answering:
                 found.call.end(event.what)
                 return
             if self._pace is not None:
-                await self._pace.turn(begin, since, event)
+                await self._pace.turn(begin, since, event, late=late)
             since = event.at
             yield found.now()
 
     async def _play(self, found: Match, line: Line) -> None:
         """Sends an answer that comes in pieces."""
-        pieces = self._paced(found)
+        pieces = self._paced(found, late=True)
         try:
             first = await anext(pieces)
             await streams.play(line, _head(first.value), self._bodies(found, pieces))

@@ -61,7 +61,7 @@ class Conversation:
 
     async def _turn(self, since: int, event: Event) -> int:
         if self._pace is not None:
-            await self._pace.turn(self._recorded.begin, since, event)
+            await self._pace.turn(self._recorded.begin, since, event, late=True)
         self._found.now()
         return event.at
 
@@ -89,7 +89,7 @@ class Conversation:
                 since = await self._turn(since, event)
                 continue
             if self._pace is not None:
-                await self._pace.turn(self._recorded.begin, since, event)
+                await self._pace.turn(self._recorded.begin, since, event, late=True)
             since = event.at
             told: Any = self._found.now().value
             if "text" in told:

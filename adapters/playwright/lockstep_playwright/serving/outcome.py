@@ -14,6 +14,7 @@ from lockstep.session.tape import Recorded
 
 EMPTY_RESPONSE = "net::ERR_EMPTY_RESPONSE"  # the one error that a server of ours makes, and nothing else does
 
+_AT_ONCE = 20_000_000  # ns between the body of an answer and its end, where it came as one
 LEFT = (Status.CANCELLED, Status.CLOSED)  # ends that the browser made itself
 
 
@@ -35,7 +36,10 @@ def shape(recorded: Recorded) -> Shape:
     end = Status(recorded.pieces[-1][1].what) if recorded.ended else None
     if not parts:
         return Shape.FAILED if end is Status.ERROR else Shape.HELD
-    return Shape.WHOLE if end is Status.OK and parts <= 2 else Shape.STREAM
+    if end is not Status.OK or parts > 2:
+        return Shape.STREAM
+    (_, last, _), (_, over, _) = recorded.pieces[-2:]
+    return Shape.STREAM if over.at - last.at > _AT_ONCE else Shape.WHOLE
 
 
 def leaves_off(recorded: Recorded) -> bool:

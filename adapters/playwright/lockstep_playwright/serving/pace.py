@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from lockstep.log.model import Event, Kind
@@ -31,6 +32,7 @@ ORDER = "order"
 
 _LOOK = 0.05  # seconds between two looks at whether anything moves
 _PATIENCE = 1.0  # seconds in which nothing moves
+_LATE = 0.1  # likewise, of what an action may have waited for though it stands behind its end
 
 
 class Pace:
@@ -48,6 +50,7 @@ class Pace:
         self.waited_in_vain = 0
         self._serving = serving
         self._began = sorted(began)
+        self._marks = sorted({*began, *ended})  # those that have not come
         self._begun = 0
         self._running = 0
         self._note = note
@@ -66,7 +69,7 @@ class Pace:
         self._begun += 1
         if number < len(self._began):
             await self.caught_up(self._began[number])
-            self._order.come(self._began[number])
+            self._come(self._began[number])
         self._running += 1
         self._ring()
 
@@ -75,7 +78,7 @@ class Pace:
         then, before the agent goes on and looks at it."""
         await self.caught_up(pos)
         self._running -= 1
-        self._order.come(pos)
+        self._come(pos)
 
     def close(self) -> None:
         """The context is over, or the rest runs for real: nothing waits any more."""
@@ -84,15 +87,15 @@ class Pace:
 
     # Who waits.
 
-    async def turn(self, begin: Event, since: int, event: Event) -> None:
+    async def turn(self, begin: Event, since: int, event: Event, *, late: bool = False) -> None:
         """Returns when the piece `event` of the call that began with `begin` may be handed out. `since`: when the piece
-        before it came, on the record's clock."""
+        before it came, on the record's clock. `late`: the browser tells of it when its page has it already."""
         bell = Bell()
         parked = Parked(begin, event, bell.ring)
         self._order.park(parked)
         asyncio.get_running_loop().call_soon(self._order.advance)
         try:
-            await self._wait(parked, bell, event.at - since)
+            await self._wait(parked, bell, event.at - since, late=late)
         finally:
             self._order.leave(parked)
 
@@ -100,7 +103,7 @@ class Pace:
         here = Event(Kind.STEP, pos, 0, "")
         await self._wait(Parked(here, here, _nothing), Bell(), 0)
 
-    async def _wait(self, parked: Parked, bell: Bell, took: int) -> None:
+    async def _wait(self, parked: Parked, bell: Bell, took: int, *, late: bool = False) -> None:
         """`took`: ns that it may take though nothing moves."""
         order, pos = self._order, parked.event.pos
         allowed = self._patience + took / 1e9
@@ -115,6 +118,8 @@ class Pace:
                 if not await bell.heard(REACTS if first else _LOOK):
                     moved = self._serving.progress != seen or self._thinks(pos)
                     seen, still = self._serving.progress, 0.0 if moved else still + _LOOK
+                if late and still > _LATE + took / 1e9 and self._waits_for_mark(pos):
+                    break
                 if still > allowed:
                     self._in_vain(parked)
                     return
@@ -130,6 +135,17 @@ class Pace:
         self._note(
             ORDER, f"{parked.begin.name or 'an action'} did not wait for {missing} that came first in the record"
         )
+
+    def _come(self, mark: int) -> None:
+        with suppress(ValueError):
+            self._marks.remove(mark)
+        self._order.come(mark)
+
+    def _waits_for_mark(self, pos: int) -> bool:
+        """Whether an action, and nothing else, is missing before a position."""
+        mark = next(iter(self._marks), pos)
+        here = Event(Kind.STEP, mark, 0, "")
+        return mark < pos and self._order.is_first(Parked(here, here, _nothing))
 
     def _is_open(self) -> bool:
         """Whether nothing waits any more: what is answered past a difference is nobody's order."""

@@ -22,7 +22,7 @@ class Coder(Protocol):
 
 
 def coder(encoding: str) -> Coder | None:
-    """For a content-encoding; None where there is none that makes it (br)."""
+    """For a content-encoding; None where there is none that makes it."""
     make = _CODERS.get(encoding.strip().lower())
     return make() if make is not None else None
 
@@ -49,6 +49,30 @@ class _Zstandard:
         return self._coder.flush()
 
 
+class _Brotli:
+    """As it is, in blocks that are not compressed (RFC 7932, section 9.2)."""
+
+    def __init__(self) -> None:
+        self._begun = False
+
+    def piece(self, data: bytes) -> bytes:
+        return b"".join(self._block(data[at : at + _BLOCK]) for at in range(0, len(data), _BLOCK))
+
+    def last(self) -> bytes:
+        return (3 << self._window()).to_bytes(1, "little")
+
+    def _block(self, data: bytes) -> bytes:
+        head = (len(data) - 1) << 3 | 1 << 19
+        return (head << self._window()).to_bytes(3, "little") + data
+
+    def _window(self) -> int:
+        """The bits that stand before the first block."""
+        begun, self._begun = self._begun, True
+        return 0 if begun else 1
+
+
+_BLOCK = 1 << 16
 _CODERS: dict[str, Callable[[], Coder]] = {
     "gzip": lambda: _Deflate(31), "x-gzip": lambda: _Deflate(31), "deflate": lambda: _Deflate(15), "zstd": _Zstandard,
+    "br": _Brotli,
 }  # fmt: skip
