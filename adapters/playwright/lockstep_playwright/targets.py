@@ -96,7 +96,7 @@ class _Frame(msgspec.Struct):
 
 
 class Targets:
-    """See above. `targets`: those of ours that are there, by session."""
+    """See above. `targets`: those of ours that are there, by session. `context`: to which all is bounded."""
 
     def __init__(
         self, transport: Transport, *, context: str = "", prepare: Prepare | None = None, fault: Fault
@@ -104,7 +104,7 @@ class Targets:
         """`context`: the browser context to which all is bounded, "" for the whole browser."""
         self.targets: dict[str, Target] = {}
         self._transport = transport
-        self._context = context
+        self.context = context
         self._prepare = prepare
         self._fault = fault
         self._frames: dict[str, _Frame] = {}
@@ -202,7 +202,7 @@ class Targets:
                 self._know(info, "", "")
 
     def _is_ours(self, info: Any) -> bool:
-        return not self._context or info.get("browserContextId") == self._context
+        return not self.context or info.get("browserContextId") == self.context
 
     # What the browser tells.
 

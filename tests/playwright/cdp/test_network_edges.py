@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cdp_recordings import BACKENDS, SESSIONS, SOCKET, Browsed, Taken
+from cdp_recordings import BACKENDS, SESSIONS, SOCKET, Browsed, Exchange, Taken
 from edge_site import EdgeSite, edge_site
 from playwright.async_api import Page
 
@@ -173,6 +173,25 @@ def test_a_frame_of_another_site_keeps_its_lane_and_its_cookies_are_known(browse
         assert (taken.one("/moved").cookies, taken.one("/set").cookies) == (["hop=1; HttpOnly"], ["there=2"])
 
     browsed.run(browse())
+
+
+@both
+def test_cookies_of_a_popups_first_document_are_known(browsed: Browsed, backend: str) -> None:
+    async def browse() -> None:
+        async with browsing_at(browsed, backend) as (taken, page, _):
+            async with page.expect_popup() as opening:
+                await page.evaluate("window.open('/moved'); 0")
+            await (await opening.value).wait_for_load_state()
+        moved, there = taken.one("/moved"), taken.one("/set")
+        assert {moved.lane, there.lane} == {"main/page-2/frame"}
+        assert [_named(moved), _named(there)] == [["hop=1"], ["there=2"]]
+        assert ["HttpOnly" in each.cookies[0] for each in (moved, there)] == [True, False]
+
+    browsed.run(browse())
+
+
+def _named(found: Exchange) -> list[str]:
+    return [line.partition(";")[0] for line in found.cookies]
 
 
 @both

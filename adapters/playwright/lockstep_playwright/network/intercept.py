@@ -22,9 +22,10 @@ from typing import Any
 
 from lockstep.session.lanes import INSIDE
 from lockstep_playwright.cdp.transport import CdpError, Transport
-from lockstep_playwright.network import errors, heads
+from lockstep_playwright.network import errors, heads, jar
 from lockstep_playwright.network.answerer import Answerer
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Hold
+from lockstep_playwright.network.jar import Jar
 from lockstep_playwright.network.streams import Streams
 from lockstep_playwright.targets import Asker, Targets
 
@@ -37,7 +38,7 @@ type Ahead = Callable[[Transport, Asked], Awaitable[None]]
 class Held:
     """One request, from its hold until it is over. A hop of a redirect is one of its own."""
 
-    __slots__ = ("answerer", "asked", "events", "failed", "head", "left", "network", "over", "sent", "waiting")
+    __slots__ = ("answerer", "asked", "events", "failed", "head", "jar", "left", "network", "over", "sent", "waiting")
 
     def __init__(self, answerer: Answerer, network: str) -> None:
         self.answerer = answerer
@@ -48,6 +49,7 @@ class Held:
         self.head = False  # its answer has begun
         self.events = False  # its answer ends when its page or its server wants
         self.failed = ""  # it failed for this reason; how exactly the browser says later
+        self.jar: Jar | None = None  # the cookies before it, where no session tells which it sets
         self.over = False
         self.waiting: list[Callable[[], None]] | None = None  # what is told before its answer is known to have begun
 
@@ -155,6 +157,8 @@ class Intercept:
             held.asked = _asked(name, params, asker)
             if self._ahead is not None:
                 await self._ahead(self._transport, held.asked)
+            if held.answerer.recording and not asker.session and held.asked.resource == "Document":
+                held.jar = await jar.kept(self._transport, self._targets.context)
             decision = await held.answerer.asked(held.asked)
         except Exception as error:
             self._fault("a request of a page", error)
@@ -201,7 +205,10 @@ class Intercept:
         """Tells an answer that has come as far as its head, and lets it go to the page."""
         try:
             assert held.asked is not None
-            head = heads.head(params, await self._cookies.of(held.network, params["responseStatusCode"]))
+            cookies = await self._cookies.of(held.network, params["responseStatusCode"])
+            if held.jar is not None and not cookies:
+                cookies = jar.lines(held.jar, await jar.kept(self._transport, self._targets.context))
+            head = heads.head(params, cookies)
             if not heads.has_body(held.asked.method, head):
                 self._tell(held, (head, b""))
                 return
