@@ -74,7 +74,7 @@ test-oldest:
 	@.ci/environment oldest
 	@.ci/browser .venv-oldest
 	.venv-oldest/bin/python -m pytest $(VERSIONED) $(addprefix tests/langgraph/, fork replay saver session) \
-		$(addprefix tests/temporal/, fork history record replay server/test_kitchen_sink.py) \
+		$(addprefix tests/temporal/, fork history record replay streams server/test_kitchen_sink.py) \
 		tests/playwright $(ARGS)
 
 # Nothing but the SDKs of models is another one here, and what they ask with.

@@ -19,6 +19,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -76,6 +77,7 @@ class Live:
         self._worker: Any = None
         self._running: set[bytes] = set()
         self._over: Any = None
+        self._closed = False
         self._unasked = _Unasked()
         _LOGGER.addFilter(self._unasked)
 
@@ -121,6 +123,8 @@ class Live:
     def close(self) -> None:
         """Cancels what still runs, and lets it tidy up for a while."""
         _LOGGER.removeFilter(self._unasked)
+        self._closed = True
+        self._let_go()
         if self._worker is not None:
             for token in tuple(self._running):
                 self.cancel(token, forget=True)
@@ -132,6 +136,14 @@ class Live:
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join(_PATIENCE)
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _let_go(self) -> None:
+        """Tells those who still signal that the fork is over, instead of having them wait."""
+        with suppress(queue.Empty):
+            while True:
+                found = self._came.get_nowait()
+                if isinstance(found, Came) and found.sent is not None:
+                    found.sent.refuse(over=True)
 
     def __enter__(self) -> Self:
         return self
@@ -193,6 +205,8 @@ class Live:
     def signal(self, sent: Sent) -> None:
         """An activity signals a workflow."""
         self._came.put(Came(b"", sent=sent))
+        if self._closed:
+            self._let_go()
 
     def record_activity_heartbeat(self, beat: ActivityHeartbeat) -> None:
         self._came.put(Came(beat.task_token, None, tuple(beat.details)))

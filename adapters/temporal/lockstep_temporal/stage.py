@@ -158,6 +158,10 @@ class Stage:
             self._wait()
             return True
         self._real = 0
+        came = self.live.wait(0)
+        if came is not None and came.sent is not None:
+            self._signalled(came.sent)  # of an activity that nobody waits for any more
+            return True
         due = self._due()
         if due is not None:
             self._advance(max(due, self.now))

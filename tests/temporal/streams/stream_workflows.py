@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from temporalio import activity, workflow
 from temporalio.api.common.v1 import Payload
+from temporalio.common import RetryPolicy
 from temporalio.contrib.workflow_streams import WorkflowStream, WorkflowStreamClient
 
 SOON = timedelta(seconds=20)
@@ -45,7 +46,21 @@ async def ring(workflow_id: str) -> None:
     await activity.client().get_workflow_handle(workflow_id).signal("knocked", 1)
 
 
-ACTIVITIES = [tell, knock, ring]
+@activity.defn
+async def linger(about: str) -> None:
+    """Publishes until it is cancelled, and once more then."""
+    stream = WorkflowStreamClient.from_within_activity(batch_interval=MOMENT)
+    async with stream:
+        topic = stream.topic("words", type=str)
+        try:
+            for number in range(1000):
+                topic.publish(f"{about} {number}", force_flush=True)
+                await asyncio.sleep(0.01)
+        finally:
+            topic.publish("left")
+
+
+ACTIVITIES = [tell, knock, ring, linger]
 
 
 def published(stream: WorkflowStream) -> list[str]:
@@ -104,6 +119,23 @@ class Notes:
 
 
 @workflow.defn
+class Impatient:
+    """Waits for some words, and not for who says them."""
+
+    @workflow.init
+    def __init__(self, words: int, timeout: float = 20) -> None:
+        self.stream = WorkflowStream()
+
+    @workflow.run
+    async def run(self, words: int, timeout: float = 20) -> bool:
+        once = RetryPolicy(maximum_attempts=1)
+        within = timedelta(seconds=timeout)
+        said = workflow.start_activity(linger, "word", start_to_close_timeout=within, retry_policy=once)
+        await workflow.wait_condition(lambda: len(published(self.stream)) >= words or said.done())
+        return len(published(self.stream)) >= words
+
+
+@workflow.defn
 class Near:
     """It speaks in local activities."""
 
@@ -142,4 +174,4 @@ class Door:
         return self.heard
 
 
-WORKFLOWS = [Tale, Choir, Notes, Near, Door]
+WORKFLOWS = [Tale, Choir, Notes, Impatient, Near, Door]
