@@ -85,6 +85,7 @@ class Batch:
             self._journal.emit(
                 event.kind, event.lane, event.pos, event.what, event.name, event.of, body=event.body, finish=finish
             )
+        self._events = []
 
     def append(self, faults: int) -> tuple[Event, ...]:
         """Stores them. Raises StoreError."""

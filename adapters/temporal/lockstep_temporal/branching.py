@@ -8,6 +8,7 @@ the workflow's steps, in lanes of their own: the children's tasks are not kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ from lockstep.session.tape import Recorded as Taped
 from lockstep_temporal import commands, executions, layout
 from lockstep_temporal.actors import Actor
 from lockstep_temporal.asks import Ask
-from lockstep_temporal.commands import Answered, Command
+from lockstep_temporal.commands import Command
 from lockstep_temporal.opened import attempt_of, backoff_of
 from lockstep_temporal.protos import plain
 from lockstep_temporal.recording import Recorder
@@ -115,6 +116,7 @@ class Branch:
     def __init__(self, calls: Forking, recorder: Recorder, wording: Wording) -> None:
         self.calls = calls
         self.recorder = recorder
+        self.recorder.ends = partial(self._end, layout.LANE)
         self.wording = wording
         self.steps = 0
         self._open: dict[Place, Told] = {}
@@ -196,34 +198,32 @@ class Branch:
         said.finish()
         return form
 
-    def answers(self, actor: Actor, activation: WorkflowActivation) -> None:
-        """What an activation brings is the end of the calls that it answers."""
-        said = self.wording.task()
-        told: list[tuple[Told, Answered, Value]] = []
-        for job in said.answers(activation):
-            place = (actor.lane, commands.FAMILY.get(job.kind, ""), job.seq)
-            if job.status == commands.BACKOFF and place in self._open:
-                self._open[place].backoff = backoff_of(job)
-            elif job.seq >= 0 and job.ends and place in self._open:
-                told.append((self._open.pop(place), job, said.outcome(job)))
-        said.finish()
-        for call, job, body in told:
-            call.answered(job.status, body)
-
     def task(self, actor: Actor, activation: WorkflowActivation, completion: WorkflowActivationCompletion) -> None:
-        """A workflow task was done, or a part of one."""
-        self.answers(actor, activation)
-        self._cancelled(actor, completion)
-        if actor.lane == layout.LANE and self.recorder.task(activation, completion):
-            self.steps += 1
-
-    def _cancelled(self, actor: Actor, completion: WorkflowActivationCompletion) -> None:
-        """Timers that the workflow cancels itself end with that."""
+        """A workflow task was done, or a part of one. What an activation brings is the end of the calls that it
+        answers."""
+        said = self.wording.task()
+        answers = said.answers(activation)
+        for job in answers:
+            call = self._open.get((actor.lane, commands.FAMILY.get(job.kind, ""), job.seq))
+            if job.status == commands.BACKOFF and call is not None:
+                call.backoff = backoff_of(job)
+        if actor.lane == layout.LANE and not completion.HasField("failed"):
+            self.steps += bool(self.recorder.task(activation, completion))  # it says when they end
+            return
+        ended = [(job, said.outcome(job)) for job in answers if job.ends]
+        said.finish()
+        for job, body in ended:
+            self._end(actor.lane, (commands.FAMILY.get(job.kind, ""), job.seq), job.status, body)
         for command in completion.successful.commands:
-            if command.HasField("cancel_timer"):
-                call = self._open.pop((actor.lane, commands.TIMER, command.cancel_timer.seq), None)
-                if call is not None:
-                    call.answered(Status.CANCELLED, None)
+            if command.HasField("cancel_timer"):  # which ends with that
+                self._end(actor.lane, (commands.TIMER, command.cancel_timer.seq), Status.CANCELLED, None)
+        if actor.lane == layout.LANE:
+            self.recorder.task(activation, completion)
+
+    def _end(self, lane: str, at: tuple[str, int], status: str, body: Value) -> None:
+        call = self._open.pop((lane, *at), None)
+        if call is not None:
+            call.answered(status, body)
 
 
 def command_of(ask: Ask) -> Command:

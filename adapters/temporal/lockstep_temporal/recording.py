@@ -6,14 +6,15 @@
 
 A worker's recording gives it each activation with its completion, and all that follows from them is written here. A
 fork's tail (`effects=False`) has its calls answered by `Forking`, which writes their beginnings and ends itself: begin
-them in the order of the commands once `task` has returned, and end them before the task that brings the answers.
+them in the order of the commands once `task` has returned, and end them when `ends` says so, which is in their place
+among what else the task tells.
 
 One thread at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from lockstep_temporal.commands import FAMILY, Answered, Command
 from lockstep_temporal.opened import At, Open, backoff_of, waiting
 from lockstep_temporal.wording import Asked, Clear, Wording
 
+type Ends = Callable[[At, str, Value], None]  # a command's answer: which one's, its status, and what is stored of it
 type Copies = Iterable[tuple[Event, Value]]
 
 _MOST_NOTES = 10
@@ -81,6 +83,7 @@ class Recorder:
         self.lengths: list[int] = []
         self.step = 0
         self.loose = False
+        self.ends: Ends | None = None
         self._effects = effects
         self._state = State({}, [])
         self._turn = 0
@@ -293,7 +296,9 @@ class Recorder:
             return text, ""
         if job.ends:
             del open_[at]
-            if found.pos and self._effects:
+            if not self._effects:
+                self._tell_end(batch, at, job.status, batch.written.outcome(job))
+            elif found.pos:
                 batch.end(found, job.status, batch.written.outcome(job))
         return text, name
 
@@ -301,8 +306,16 @@ class Recorder:
         """A timer that the workflow itself cancels is over: no answer comes."""
         for command in given:
             found = open_.pop((commands.TIMER, command.seq), None) if command.kind == "cancel_timer" else None
-            if found is not None and found.pos and self._effects:
+            if found is not None and not self._effects:
+                self._tell_end(batch, (commands.TIMER, command.seq), Status.CANCELLED, None)
+            elif found is not None and found.pos:
                 batch.end(found, Status.CANCELLED, None)
+
+    def _tell_end(self, batch: Batch, at: At, status: str, body: Value) -> None:
+        """Somebody else writes the end of a call, behind what has come before it."""
+        if self.ends is not None:
+            batch.tell()
+            self.ends(at, status, body)
 
     def _begin_commands(self, batch: Batch, state: State, given: Sequence[Command]) -> None:
         """The commands that wait, which are now open. Local activities run at once; the server is told of all else with

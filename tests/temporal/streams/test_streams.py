@@ -3,6 +3,7 @@ answer that was recorded with it, and anew with one that is given for real."""
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import offline_runs
 import pytest
 import stream_workflows as streams
 from live_server import Server, Work, worked
+from scripted_workflow import resolved, scripted
+from temporalio.bridge.proto.workflow_activation import WorkflowActivationJob
 from temporalio.contrib.workflow_streams import WorkflowStreamClient
-from temporalio.converter import DataConverter
+from temporalio.converter import DataConverter, default
 from turned_codec import Turned
 
 import lockstep
@@ -20,6 +23,7 @@ from lockstep_temporal import LockstepPlugin, Setup
 from lockstep_temporal.actors import Given
 from lockstep_temporal.asks import completed
 from lockstep_temporal.history import imports
+from lockstep_temporal.streaming import PUBLISH
 
 TARGET = Setup(workflows=streams.WORKFLOWS, activities=streams.ACTIVITIES)
 PUBLISHED = ["about", "cats", "0", "about", "about", "cats", "0", "1"]
@@ -133,6 +137,31 @@ def test_bisect_finds_the_answer_with_which_something_bad_was_published(store: s
     verdict = lockstep.bisect(run, TARGET, bad=bad, live=["tell"], store=store)
     assert (verdict.verdict, verdict.step) == ("culprit", step_of(store, run, 3))
     assert streams.asked
+
+
+def test_a_piece_that_comes_with_an_answer_is_no_difference_of_a_fork(store: str) -> None:
+    """Both in one workflow task, as from a server that had them both: the edited answer is all that differs."""
+    with scripted(Path(store), [streams.Tale], "tale") as script:
+        script.start("cats", 2)
+        script.several(piece("first", 1, "about"))
+        script.several(piece("first", 2, "cats"), resolved(1, "about cats 0"))
+        script.several(piece("second", 1, "about"), resolved(2, "about about cats 0 1"))
+    for address in ("2.1", "3.1"):
+        step = address.partition(".")[0]
+        fork = lockstep.fork(f"temporal/tale:{step}", TARGET, edits={address: "about dogs"}, live=["tell"], store=store)
+        first = lockstep.diff("temporal/tale", fork.address, store=store).first
+        assert (first.kind, first.address_a, first.effect) == ("changed", f"temporal/tale:{address}", "activity")
+
+
+def piece(publisher: str, sequence: int, word: str) -> WorkflowActivationJob:
+    """The signal with which an activity publishes a word."""
+    convert = default().payload_converter.to_payloads
+    data = base64.b64encode(convert([word])[0].SerializeToString()).decode()
+    said = {"items": [{"topic": "words", "data": data}], "publisher_id": publisher, "sequence": sequence}
+    job = WorkflowActivationJob()
+    job.signal_workflow.signal_name = PUBLISH
+    job.signal_workflow.input.extend(convert([said]))
+    return job
 
 
 @pytest.mark.parametrize("voices", [["do", "re mi fa"], ["sol la ti", "do"]])
