@@ -35,10 +35,12 @@ def install() -> None:
 def start(session: Any, facts: dict[str, Value] | None = None) -> dict[str, Value]:
     """Starts every tap for a session; returns what a replay must know."""
     install()
-    held.rewrite(import_module(f"lockstep.taps.{name}").originals() for name in TAKEN)
     found: dict[str, Value] = {}
     for name in TAPS:
         found[name] = import_module(f"lockstep.taps.{name}").start(session, (facts or {}).get(name))
+        if name == "collector":
+            # Not before: the look may start a collection, whose finalizers read the clock.
+            held.rewrite(import_module(f"lockstep.taps.{name}").originals() for name in TAKEN)
     return found
 
 
