@@ -33,6 +33,7 @@ class Heard:
         self.order: list[str] = []
         self.wanted: dict[str, tuple[str, str]] = {}
         self.edits: dict[str, Given] = {}
+        self.broken = False
         self.refuse = ""
         self.wait: Awaitable[None] | None = None
 
@@ -43,6 +44,11 @@ class Heard:
         self.begun.append(action)
         wait, self.wait = self.wait, None
         return wait
+
+    def looking(self, action: Action) -> None:
+        self.order.append(f"looking {action.name}")
+        if self.broken:
+            raise RuntimeError("broken")
 
     def end(self, action: Action, done: Done) -> None:
         self.order.append(f"end {action.name}")

@@ -204,6 +204,16 @@ def test_whoever_hears_of_an_action_can_end_it_before_it_happens(
     assert page.input_value("#q") == "first"
 
 
+def test_a_fault_of_who_hears_of_actions_stops_nothing(page: Page, heard: Heard) -> None:
+    heard.broken = True
+    page.fill("#q", "shoes")
+    page.click("#buy")
+    heard.broken = False
+    assert page.inner_text("#out") == "bought 1 of shoes"
+    assert heard.faults == ["the end of an action: RuntimeError: broken"] * 2
+    heard.faults.clear()
+
+
 def test_a_replayed_page_is_given_a_moment_to_become_as_it_was(
     page: Page, context: BrowserContext, heard: Heard
 ) -> None:

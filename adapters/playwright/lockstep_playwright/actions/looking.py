@@ -1,8 +1,8 @@
 """What state a page is in: digests of its document and its storages, taken from a world beside the page's scripts.
 
 A digest is the same for equal pages: of the elements with their attributes, what stands in their fields, texts, frames
-of the same process, open shadow roots; of cookies without their expiry, local and session storage, and databases. Not
-of what moves by itself (`page.js` has the list). Secrets stand as their placeholders.
+of the same process, open shadow roots; of cookies without their expiry, local and session storage, names and versions
+of databases. Not of what moves by itself (`page.js` has the list). Secrets stand as their placeholders.
 
 By CDP over Playwright's own connection (`newCDPSession`), with a hash first and the text only where that is a new one:
 `DOMSnapshot` and `DOM.getDocument` take a hundred times as long on a page of 10,000 elements (500 ms against 5).
@@ -23,7 +23,6 @@ from lockstep.log.model import Value
 from lockstep_playwright.actions.driven import PATIENCE, Ask, Both, First, Until
 from lockstep_playwright.actions.pipe import Message, Pipe
 
-MOST_RECORDS = 200  # of each store of a database
 LONGEST = 256 << 10  # characters of a document that is read whole; of a longer one its own hash is the digest
 SETTLING = 0.5  # seconds that a document is given to be parsed
 
@@ -126,11 +125,11 @@ class Looker:
             return None
         for _ in range(3):
             seen, stored = json.dumps(self._seen[0]), json.dumps(self._stored[0])
-            call = f"lockstep.whole({seen}, {LONGEST}, {stored}, {MOST_RECORDS})"
+            call = f"lockstep.whole({seen}, {LONGEST}, {stored})"
             asked = await self._evaluation(call)
             if not self._world:
                 return None
-            answers = await First(Both(asked, self._cdp("Network.getAllCookies", {})), self._stuck)
+            answers = await First(Both(asked, Ask(self._pipe, self._context, "cookies", {"urls": []})), self._stuck)
             if answers is None:
                 return None
             (result, error), (cookies, _) = answers
@@ -188,7 +187,7 @@ class Looker:
             self._stored = told["s"], ""
             self._kept = self._hide(json.loads(told["storage"]))
         if cookies is not None:
-            jar = sorted(map(_cookie, cookies["result"]["cookies"]), key=str)
+            jar = sorted(map(_cookie, cookies["cookies"]), key=str)
             self.storage = canonical.digest([self._hide(jar), self._kept]).hex()
         return State(self._seen[1], self.storage, told["url"], not told["loading"], told["elements"], secrets)
 
@@ -201,8 +200,11 @@ def _call(waiting: list[Callable[[], None]]) -> None:
 
 def _cookie(found: dict[str, Any]) -> dict[str, Any]:
     """A cookie without what its server's clock makes of it, written so that its value is hidden as in a header."""
-    kept = ("domain", "path", "httpOnly", "secure", "sameSite", "session")
-    return {"set-cookie": f"{found.get('name')}={found.get('value')}", **{name: found.get(name) for name in kept}}
+    kept = ("domain", "path", "httpOnly", "secure", "sameSite")
+    return {
+        "set-cookie": f"{found.get('name')}={found.get('value')}", "session": found.get("expires") == -1,
+        **{name: found.get(name) for name in kept},
+    }  # fmt: skip
 
 
 def _value(result: Message | None) -> dict[str, Any] | None:

@@ -106,62 +106,18 @@
     for (let i = 0; i < win.frames.length; i++) storages(win.frames[i], into, seen);
   }
 
-  const done = request => new Promise((good, bad) => {
-    request.onsuccess = () => good(request.result);
-    request.onerror = request.onblocked = () => bad(request.error);
-  });
-
-  // A key or a stored value as JSON; of what is neither plain nor a date, its kind.
-  function shown(value) {
-    return JSON.stringify(value, (key, each) => {
-      if (typeof each === 'bigint') return {bigint: String(each)};
-      if (each instanceof Map) return {map: [...each]};
-      if (each instanceof Set) return {set: [...each]};
-      if (each instanceof Blob) return {blob: each.size, type: each.type};
-      if (each instanceof ArrayBuffer) return {bytes: hash(String.fromCharCode(...new Uint8Array(each.slice(0, 65536)))), size: each.byteLength};
-      if (ArrayBuffer.isView(each)) return {bytes: hash(Array.from(new Uint8Array(each.buffer, each.byteOffset, Math.min(each.byteLength, 65536))).join()), size: each.byteLength};
-      if (each && typeof each === 'object' && !Array.isArray(each)) {
-        return Object.fromEntries(Object.keys(each).sort().map(name => [name, each[name]]));
-      }
-      return each;
-    });
-  }
-
-  async function database(name, version, most) {
-    const opening = indexedDB.open(name);
-    opening.onupgradeneeded = () => opening.transaction.abort();  // it went away meanwhile: it is not made again
-    const db = await done(opening);
-    db.onversionchange = () => db.close();  // the page wants to change or delete it
-    try {
-      const stores = {};
-      const names = [...db.objectStoreNames].sort();
-      if (names.length) {
-        const reading = db.transaction(names, 'readonly');
-        await Promise.all(names.map(async store => {
-          const from = reading.objectStore(store);
-          const [count, keys, all] = await Promise.all([done(from.count()), done(from.getAllKeys(null, most)), done(from.getAll(null, most))]);
-          stores[store] = {count, entries: keys.map((key, at) => [shown(key), shown(all[at])])};
-        }));
-      }
-      return {version: db.version, stores: Object.fromEntries(Object.entries(stores).sort())};
-    } finally {
-      db.close();
-    }
-  }
-
-  async function databases(most) {
+  // Names and versions only: a connection of ours would be in the way of the page's own upgrades.
+  async function databases() {
     const found = {};
     try {
-      for (const {name, version} of (await indexedDB.databases()).sort((a, b) => a.name < b.name ? -1 : 1)) {
-        found[name] = await database(name, version, most);
-      }
-    } catch (e) {
-      found['?'] = String(e && e.name);
-    }
+      for (const {name, version} of await indexedDB.databases()) found[name] = version;
+    } catch (e) {}  // a document that has none
     return found;
   }
 
-  const soon = (promise, ms) => Promise.race([promise, new Promise(good => setTimeout(() => good(null), ms))]);
+  // Storages list their keys in an order of their own.
+  const sorted = (key, each) => each && typeof each === 'object'
+    ? Object.fromEntries(Object.keys(each).sort().map(name => [name, each[name]])) : each;
 
   function page(seen, longest) {
     const {text: dom, elements, secrets} = text(), h = hash(dom);
@@ -170,14 +126,14 @@
       dom: h === seen || dom.length > longest ? null : dom, s: '', storage: null};
   }
 
-  async function whole(seen, longest, stored, most) {
+  async function whole(seen, longest, stored) {
     const found = page(seen, longest), into = {};
     storages(globalThis, into, new Set());
     if (globalThis.indexedDB && location.origin !== 'null') {
-      const kept = await soon(databases(most), 300);
-      if (kept === null || Object.keys(kept).length) (into[location.origin] ||= {}).databases = kept;
+      const kept = await databases();
+      if (Object.keys(kept).length) (into[location.origin] ||= {}).databases = kept;
     }
-    const kept = shown(into), s = hash(kept);
+    const kept = JSON.stringify(into, sorted), s = hash(kept);
     return {...found, s, storage: s === stored ? null : kept};
   }
 

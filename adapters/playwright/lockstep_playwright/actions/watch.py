@@ -213,7 +213,11 @@ class Watch:
     def _begin(self, underway: Underway) -> bool:
         """Tells that it begins, and looks at its page first. Whether its message may leave now."""
         action = underway.action = self._describe(underway)
-        waits = self._told.begin(action)
+        waits = None
+        try:
+            waits = self._told.begin(action)
+        except Exception as error:
+            self._told.fault("an action", error)
         if waits is not None:
             assert self._pipe is not None
             settle(self._pipe.loop, waits, lambda error: self._may_go(underway, error))
@@ -221,6 +225,9 @@ class Watch:
         return self._look_before(underway)
 
     def _may_go(self, underway: Underway, error: BaseException | None) -> None:
+        if isinstance(error, Exception):
+            self._told.fault("an action", error)
+            error = None
         if error is not None:
             self._refuse(underway, error)
         elif self._look_before(underway):
@@ -297,8 +304,11 @@ class Watch:
             underway.complete = True
             self._tell()
             return
+        try:
+            self._told.looking(underway.action)
+        except Exception as error:
+            self._told.fault("the end of an action", error)
         page.looking += 1
-        self._told.looking(underway.action)
 
         def seen(state: State | None, error: BaseException | None) -> None:
             underway.after = state
