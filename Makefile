@@ -64,11 +64,9 @@ test-mcp:
 	@.ci/environment mcp
 	.venv-mcp/bin/python -m pytest $(OUTSIDE) $(ARGS)
 
-# What another version of a dependency may do otherwise, and of what hooks into Python itself, since this is an older one
-# too: loops, threads, processes. `tests/test_versions.py` says if a test is missing.
-VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log session/test_exceptions.py session/test_lanes.py \
-	session/test_snapshot.py session/test_threads.py taps/guard taps/host taps/http taps/processes/test_asyncio.py \
-	taps/test_clock.py taps/test_collector_leftovers.py taps/test_entropy.py taps/test_forked.py testing)
+# What another version of a dependency may do otherwise, or an older Python, whose own modules the taps and lanes hook
+# into. `tests/test_versions.py` says if a test is missing.
+VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log session taps testing)
 
 test-oldest:
 	@.ci/environment oldest
