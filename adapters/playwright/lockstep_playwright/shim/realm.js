@@ -25,7 +25,8 @@
     if (found && found.get) native.define(owner, name, {...found, get: wrapped(found.get, apply)});
   };
 
-  // Who this is. What was loaded has an address; all else is a child of what made it, which can be asked.
+  // Who this is. What was loaded has an address; all else is a child of what made it, which can be asked. A window that
+  // was opened for an address of its opener's origin begins empty and stays the same window: it is a child too.
   const within = () => {
     for (const other of [globalThis.parent, globalThis.opener]) {
       try {
