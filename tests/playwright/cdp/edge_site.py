@@ -11,6 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _BLANK = b"<!doctype html><title>edge</title>"
+_TALKING = b"""<!doctype html><script>
+    const socket = new WebSocket(location.origin.replace("http", "ws") + "/socket");
+    socket.onopen = () => socket.send("server");
+</script>"""
 _NESTED = b"<!doctype html><iframe src=/frame?one></iframe><iframe src=/frame?two></iframe>"
 
 
@@ -118,6 +122,7 @@ _PAGES: dict[str, Callable[[_Handler], None]] = {
     "/": lambda self: self.answer(_BLANK, "text/html"),
     "/frame": lambda self: self.answer(_BLANK + b"<script>fetch('/framed' + location.search)</script>", "text/html"),
     "/nested": lambda self: self.answer(_NESTED, "text/html"),
+    "/talking": lambda self: self.answer(_TALKING, "text/html"),
     "/late": _Handler.late,
     "/refused": lambda self: self.answer(b"no", status=403),
     "/empty": _Handler.reset,

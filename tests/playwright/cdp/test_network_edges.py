@@ -257,6 +257,21 @@ def test_websockets_are_recorded_as_they_ended(browsed: Browsed, backend: str) -
     browsed.run(browse())
 
 
+def test_a_websocket_that_a_popup_opens_at_once_is_recorded_over_our_own_connection(browsed: Browsed) -> None:
+    async def browse() -> None:
+        async with browsing_at(browsed, SOCKET) as (taken, page, _):
+            async with page.expect_popup() as opening:
+                await page.evaluate("window.open('/talking'); 0")
+            await until(lambda: taken.of("/socket") and taken.one("/socket").status)
+            names = "Object.getOwnPropertyNames(globalThis).filter((name) => name.includes('lockstep'))"
+            assert await (await opening.value).evaluate(names) == []
+        found = taken.one("/socket")
+        assert (found.lane, found.pieces[1]["text"]) == ("main/page-2/frame", "server")
+        assert (found.status, found.end["code"]) == ("ok", 4000)
+
+    browsed.run(browse())
+
+
 @both
 def test_pages_find_no_trace_of_what_listens_to_their_websockets(browsed: Browsed, backend: str) -> None:
     look = """() => [

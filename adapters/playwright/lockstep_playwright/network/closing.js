@@ -2,10 +2,16 @@
 // before the first script of each page and worker; leaves nothing behind that a page would find.
 (() => {
   const name = "__lockstep_socket";
-  const tell = globalThis[name];
+  let tell = globalThis[name];
   const Real = globalThis.WebSocket;
-  if (typeof tell !== "function" || typeof Real !== "function") return;
-  delete globalThis[name];
+  if (typeof Real !== "function") return;
+  if (typeof tell === "function") {
+    delete globalThis[name];
+  } else {
+    // The first document of a popup gets the binding after its scripts.
+    const set = (given) => { tell = given; delete globalThis[name]; };
+    Object.defineProperty(globalThis, name, {configurable: true, enumerable: false, set});
+  }
   const listen = EventTarget.prototype.addEventListener;
   const url = Object.getOwnPropertyDescriptor(Real.prototype, "url").get;
   const text = JSON.stringify;
@@ -25,7 +31,7 @@
       const socket = construct(target, given, as);
       apply(listen, socket, ["close", (event) => {
         const {code, reason, wasClean} = event;
-        tell(text({url: apply(url, socket, []), code, reason, clean: wasClean, by: isLeft(socket) ? "page" : "server"}));
+        tell?.(text({url: apply(url, socket, []), code, reason, clean: wasClean, by: isLeft(socket) ? "page" : "server"}));
       }]);
       return socket;
     },

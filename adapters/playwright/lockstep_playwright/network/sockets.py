@@ -12,6 +12,7 @@ Tried with Chromium 156.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable
@@ -28,6 +29,7 @@ from lockstep_playwright.targets import Target, Targets
 
 BINDING = "__lockstep_socket"
 _TEXT = 1  # the opcode
+_BEHIND = 1.0  # seconds that a page may be busy before it hears that a socket has closed
 _WITH_DOCUMENT = frozenset({"page", "iframe"})
 
 type Fault = Callable[[str, BaseException], Any]
@@ -159,12 +161,19 @@ class Sockets:
             self._end(socket)
 
     def _end(self, socket: _Socket) -> None:
-        """Once both have said that it is over; where no script of ours is, the browser's word is all there is."""
-        if not socket.closed or (socket.how is None and self._tells(socket.session)):
+        """Once both have said that it is over. The page's word is waited for a while: it may have begun before our
+        script was there."""
+        if not socket.closed:
             return
-        self._open.pop(socket.name, None)
-        self._is_told(socket)
-        self._told.ended(socket.name, socket.how or {})
+        if socket.how is None and self._tells(socket.session):
+            asyncio.get_running_loop().call_later(_BEHIND, self._over, socket)
+        else:
+            self._over(socket)
+
+    def _over(self, socket: _Socket) -> None:
+        if self._open.pop(socket.name, None) is not None:
+            self._is_told(socket)
+            self._told.ended(socket.name, socket.how or {})
 
     def _tells(self, session: str) -> bool:
         target = self._targets.targets.get(session)
