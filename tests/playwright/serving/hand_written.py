@@ -1,7 +1,7 @@
 """A network that was never there: exchanges written by hand, served to a page of a real browser.
 
-network = [page("<script>…</script>"), answer("/data", "text"), failure("/gone", "net::ERR_CONNECTION_RESET")]
-async with served(chromium, store, network) as browsing:
+written(store, [page("<script>…</script>"), answer("/data", "text"), failure("/gone", "net::ERR_CONNECTION_RESET")])
+async with browser.served(store) as browsing:
     await browsing.page.goto(ORIGIN)
     browsing.report()
 """
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from async_browser import browsing as browser_of
+from async_browser import browsing
 
 from lockstep.log.model import Event, Kind
 from lockstep.log.store import open_store
@@ -109,44 +109,60 @@ async def _write(store: Path, exchanges: Sequence[Sequence[Write]], actions: fro
     assert journal.faults == []
 
 
-@asynccontextmanager
-async def served(
-    chromium: str, store: Path, *, own_socket: bool = True, patience: float = 1.0
-) -> AsyncIterator[Browsing]:  # fmt: skip
-    """What is in the store, served to a page that has nothing else."""
-    faults: list[str] = []
-    notes: list[tuple[str, str]] = []
+class Browser:
+    """One browser for all, in a loop of its own."""
 
-    def fault(where: str, error: BaseException) -> None:
-        faults.append(f"{where}: {error!r}")
-
-    with open_store(str(store)) as opened:
-        record = Record(opened.run(RUN))
-        server = Server(record, str(store))
-        serving = server.turn(record.turns[0])
-        began = [event.pos for _, event in record.heads if _begins(event)]
-
-        def note(source: str, detail: str) -> None:
-            notes.append((source, detail))
-            server.note(source, detail)
-
-        network = Network(serving, began, [], note)
-        await network.start()
+    def __init__(self, chromium: str) -> None:
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
         port = _free()
-        args = [*network.switches(), f"--remote-debugging-port={port}"]
-        async with browser_of(chromium, args=args) as browser:
-            context = await browser.new_context()
-            if own_socket:
-                transport: Any = await own.connect(f"http://127.0.0.1:{port}", fault)
-            else:
-                transport = await sessions.connect(context, fault)
-            linked = await connecting.link(transport, "", network.answerer, None, fault)
+        self.endpoint = f"http://127.0.0.1:{port}"
+        launched = browsing(chromium, args=[f"--remote-debugging-port={port}"])
+        self.browser: Any = self.run(self._stack.enter_async_context(launched))
+
+    def run[T](self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def close(self) -> None:
+        self.run(self._stack.aclose())
+        self._runner.close()
+
+    @asynccontextmanager
+    async def served(self, store: Path, *, own_socket: bool = True) -> AsyncIterator[Browsing]:
+        """What is in the store, served to a page that has nothing else."""
+        faults: list[str] = []
+        notes: list[tuple[str, str]] = []
+
+        def fault(where: str, error: BaseException) -> None:
+            faults.append(f"{where}: {error!r}")
+
+        with open_store(str(store)) as opened:
+            record = Record(opened.run(RUN))
+            server = Server(record, str(store))
+            serving = server.turn(record.turns[0])
+            began = [event.pos for _, event in record.heads if _begins(event)]
+
+            def note(source: str, detail: str) -> None:
+                notes.append((source, detail))
+                server.note(source, detail)
+
+            network = Network(serving, began, [], note)
+            await network.start()
+            context = await self.browser.new_context(proxy=network.wall.proxy(), ignore_https_errors=True)
+            mark = connecting.mark()
+            await context.add_cookies([mark])
+            transport: Any = await (
+                own.connect(self.endpoint, fault) if own_socket else sessions.connect(context, fault)
+            )
+            name = await connecting.marked(transport, mark)
+            linked = await connecting.link(transport, name, network.answerer, None, fault)
             network.know(linked)
             yield Browsing(await context.new_page(), network, server, serving, notes, faults)
             network.pace.close()
             await linked.close()
-        await network.stop()
-    assert [*faults, *serving.faults] == [], faults
+            await context.close()
+            await network.stop()
+        assert [*faults, *serving.faults] == [], faults
 
 
 def _begins(event: Event) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hand_written import FRAME, ORIGIN, Browsing, Write, answer, asked, failure, page, served, written
+from hand_written import FRAME, ORIGIN, Browser, Browsing, Write, answer, asked, failure, page, written
 
 from lockstep.errors import Code
 from lockstep_playwright.network.exchange import Head
@@ -15,16 +16,23 @@ from lockstep_playwright.network.exchange import Head
 _FETCH = "const get = async (path, options) => (await fetch(path, options)).text();"
 
 
-def browse(chromium: str, store: Path, exchanges: list[list[Write]], **options: Any) -> tuple[Any, Browsing]:
+@pytest.fixture(scope="module")
+def only(chromium: str) -> Iterator[Browser]:
+    browser = Browser(chromium)
+    yield browser
+    browser.close()
+
+
+def browse(only: Browser, store: Path, exchanges: list[list[Write]], **options: Any) -> tuple[Any, Browsing]:
     """What `window.found` is on the page that these exchanges make."""
     written(store, exchanges)
 
     async def go() -> tuple[Any, Browsing]:
-        async with served(chromium, store, **options) as browsing:
+        async with only.served(store, **options) as browsing:
             await browsing.page.goto(ORIGIN + "/")
             return await browsing.page.evaluate("window.found"), browsing
 
-    return asyncio.run(go())
+    return only.run(go())
 
 
 @pytest.fixture
@@ -32,7 +40,7 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
-def test_a_redirect_is_served_hop_by_hop_with_its_cookies(chromium: str, store: Path) -> None:
+def test_a_redirect_is_served_hop_by_hop_with_its_cookies(only: Browser, store: Path) -> None:
     script = (
         _FETCH
         + """window.found = (async () => {
@@ -46,13 +54,13 @@ def test_a_redirect_is_served_hop_by_hop_with_its_cookies(chromium: str, store: 
         ("set-cookie", "hidden=2; Path=/; HttpOnly"), method="POST", body=b"carried", sent=text,
     )  # fmt: skip
     there = answer("/there", "arrived", method="POST", body=b"carried", sent=text)
-    found, browsing = browse(chromium, store, [page(script), hop, there])
+    found, browsing = browse(only, store, [page(script), hop, there])
     assert found == [f"{ORIGIN}/there", True, "arrived", "seen=1"]
     assert browsing.report().identical
 
 
 def test_equal_requests_get_their_answers_in_order_and_another_one_fails_with_the_nearest_named(
-    chromium: str, store: Path
+    only: Browser, store: Path
 ) -> None:
     script = (
         _FETCH
@@ -62,7 +70,7 @@ def test_equal_requests_get_their_answers_in_order_and_another_one_fails_with_th
     ])()"""
     )
     exchanges = [page(script), answer("/again", "first"), answer("/again", "second"), answer("/after", "still there")]
-    found, browsing = browse(chromium, store, [*exchanges, answer("/unknown?x=2", "not asked for")])
+    found, browsing = browse(only, store, [*exchanges, answer("/unknown?x=2", "not asked for")])
     assert found == ["first", "second", "Failed to fetch", "still there"]
     difference = browsing.report().difference
     assert difference is not None
@@ -74,21 +82,21 @@ def test_equal_requests_get_their_answers_in_order_and_another_one_fails_with_th
 @pytest.mark.parametrize(
     "error", ["net::ERR_CONNECTION_RESET", "net::ERR_NAME_NOT_RESOLVED", "net::ERR_EMPTY_RESPONSE"]
 )
-def test_a_page_that_could_not_be_reached_fails_with_the_same_error(chromium: str, store: Path, error: str) -> None:
+def test_a_page_that_could_not_be_reached_fails_with_the_same_error(only: Browser, store: Path, error: str) -> None:
     written(store, [failure("/", error)])
 
     async def go() -> str:
-        async with served(chromium, store) as browsing:
+        async with only.served(store) as browsing:
             try:
                 await browsing.page.goto(ORIGIN + "/")
             except Exception as raised:
                 return str(raised)
         return ""
 
-    assert error in asyncio.run(go())
+    assert error in only.run(go())
 
 
-def test_a_stream_comes_in_its_pieces_and_stays_open_where_it_had_no_end(chromium: str, store: Path) -> None:
+def test_a_stream_comes_in_its_pieces_and_stays_open_where_it_had_no_end(only: Browser, store: Path) -> None:
     script = """window.found = new Promise((resolve) => {
       const events = [], source = new EventSource("/events");
       source.onmessage = (event) => {
@@ -104,12 +112,12 @@ def test_a_stream_comes_in_its_pieces_and_stays_open_where_it_had_no_end(chromiu
         *(lambda recorder, n=n: recorder.part(events, f"data: {n}\n\n".encode()) for n in range(3)),
         lambda recorder: recorder.over(events, cancelled=True),
     ]
-    found, browsing = browse(chromium, store, [page(script), stream])
+    found, browsing = browse(only, store, [page(script), stream])
     assert found == [["0", "1", "2"], 1, f"{ORIGIN}/events"]
     assert browsing.report().identical
 
 
-def test_a_stream_that_was_compressed_says_so(chromium: str, store: Path) -> None:
+def test_a_stream_that_was_compressed_says_so(only: Browser, store: Path) -> None:
     script = """window.found = (async () => {
       const answer = await fetch("/chunks");
       return [answer.headers.get("content-encoding"), await answer.text()];
@@ -122,11 +130,11 @@ def test_a_stream_that_was_compressed_says_so(chromium: str, store: Path) -> Non
         lambda recorder: recorder.part(request, b"two"),
         lambda recorder: recorder.over(request),
     ]
-    found, _ = browse(chromium, store, [page(script), stream])
+    found, _ = browse(only, store, [page(script), stream])
     assert found == ["gzip", "one two"]
 
 
-def test_an_answer_that_breaks_off_breaks_off(chromium: str, store: Path) -> None:
+def test_an_answer_that_breaks_off_breaks_off(only: Browser, store: Path) -> None:
     script = """window.found = (async () => {
       const reader = (await fetch("/broken")).body.getReader();
       const first = new TextDecoder().decode((await reader.read()).value);
@@ -139,11 +147,11 @@ def test_an_answer_that_breaks_off_breaks_off(chromium: str, store: Path) -> Non
         lambda recorder: recorder.part(request, b"half"),
         lambda recorder: recorder.over(request, "net::ERR_INCOMPLETE_CHUNKED_ENCODING"),
     ]
-    found, _ = browse(chromium, store, [page(script), stream])
+    found, _ = browse(only, store, [page(script), stream])
     assert found == ["half", "TypeError"]
 
 
-def test_what_had_no_answer_when_its_page_left_has_none(chromium: str, store: Path) -> None:
+def test_what_had_no_answer_when_its_page_left_has_none(only: Browser, store: Path) -> None:
     script = """window.found = Promise.race([
       fetch("/slow").then(() => "answered", () => "failed"),
       new Promise((resolve) => setTimeout(resolve, 300, "waits")),
@@ -153,12 +161,12 @@ def test_what_had_no_answer_when_its_page_left_has_none(chromium: str, store: Pa
         lambda recorder: recorder.asked(request),
         lambda recorder: recorder.over(request, cancelled=True),
     ]
-    found, browsing = browse(chromium, store, [page(script), slow])
+    found, browsing = browse(only, store, [page(script), slow])
     assert found == "waits"
     assert browsing.report().identical
 
 
-def test_answers_come_in_the_recorded_order_whatever_was_asked_first(chromium: str, store: Path) -> None:
+def test_answers_come_in_the_recorded_order_whatever_was_asked_first(only: Browser, store: Path) -> None:
     script = (
         _FETCH
         + """window.found = (async () => {
@@ -170,19 +178,19 @@ def test_answers_come_in_the_recorded_order_whatever_was_asked_first(chromium: s
     asks, rest = zip(
         *((all_[0], all_[1:]) for all_ in (answer(path, path) for path in ("/a", "/b", "/c"))), strict=True
     )
-    found, browsing = browse(chromium, store, [page(script), list(asks), rest[2], rest[0], rest[1]])
+    found, browsing = browse(only, store, [page(script), list(asks), rest[2], rest[0], rest[1]])
     assert found == ["/c", "/a", "/b"]
     assert browsing.report().identical
 
 
-def test_an_answer_waits_for_the_action_that_had_begun_before_it_came(chromium: str, store: Path) -> None:
+def test_an_answer_waits_for_the_action_that_had_begun_before_it_came(only: Browser, store: Path) -> None:
     script = """window.shown = "nothing yet";
     fetch("/late").then(async (answer) => { window.shown = await answer.text(); })"""
     first, *late = answer("/late", "late news")
     written(store, [page(script), [first], late], actions=[0, 2])
 
     async def go() -> list[str]:
-        async with served(chromium, store) as browsing:
+        async with only.served(store) as browsing:
             await browsing.network.pace.action_begins()
             await browsing.page.goto(ORIGIN + "/")
             await asyncio.sleep(0.3)
@@ -193,38 +201,38 @@ def test_an_answer_waits_for_the_action_that_had_begun_before_it_came(chromium: 
             assert not browsing.notes
             return seen
 
-    assert asyncio.run(go()) == ["nothing yet", "late news"]
+    assert only.run(go()) == ["nothing yet", "late news"]
 
 
-def test_an_order_that_cannot_be_kept_is_given_up_and_named(chromium: str, store: Path) -> None:
+def test_an_order_that_cannot_be_kept_is_given_up_and_named(only: Browser, store: Path) -> None:
     script = _FETCH + """window.found = get("/asked")"""
     exchanges = [page(script), answer("/never"), answer("/asked", "in the end")]
-    found, browsing = browse(chromium, store, exchanges)
+    found, browsing = browse(only, store, exchanges)
     assert found == "in the end"
     assert [source for source, _ in browsing.notes] == ["order"]
     assert not browsing.report().identical
 
 
-def test_a_socket_says_what_it_said_and_closes_as_it_closed(chromium: str, store: Path) -> None:
-    found, browsing = browse(chromium, store, [page(_TALK), _talk("hello")])
+def test_a_socket_says_what_it_said_and_closes_as_it_closed(only: Browser, store: Path) -> None:
+    found, browsing = browse(only, store, [page(_TALK), _talk("hello")])
     assert found == ["v2", ["hi", [1, 2]], 4001, "enough", True]
     assert browsing.report().identical
 
 
-def test_a_page_that_says_something_else_on_a_socket_differs(chromium: str, store: Path) -> None:
-    found, browsing = browse(chromium, store, [page(_TALK), _talk("good evening")])
+def test_a_page_that_says_something_else_on_a_socket_differs(only: Browser, store: Path) -> None:
+    found, browsing = browse(only, store, [page(_TALK), _talk("good evening")])
     assert found[2] == 1006
     difference = browsing.report().difference
     assert difference is not None
     assert (difference.kind, difference.expected, difference.actual) == ("websocket", "good evening", "hello")
 
 
-def test_over_playwrights_own_connection_the_same_is_served(chromium: str, store: Path) -> None:
+def test_over_playwrights_own_connection_the_same_is_served(only: Browser, store: Path) -> None:
     script = (
         _FETCH + """window.found = (async () => [await get("/text"), await get("/gone").catch(() => "failed")])()"""
     )
     exchanges = [page(script), answer("/text", "told"), failure("/gone", "net::ERR_CONNECTION_RESET")]
-    found, browsing = browse(chromium, store, exchanges, own_socket=False)
+    found, browsing = browse(only, store, exchanges, own_socket=False)
     assert found == ["told", "failed"]
     assert browsing.report().identical
 
