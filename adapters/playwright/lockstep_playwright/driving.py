@@ -111,7 +111,7 @@ class Drive:
         own = self._own
         keywords = contexts.keywords(self._asked.get("options") or {}, layout.storage_state(self._asked))
         if own.endpoint:
-            keywords["proxy"] = self._network.wall.proxy()
+            keywords |= {"proxy": self._network.wall.proxy(), "ignore_https_errors": True}
         headless = own.headless if own.headless is not None else self._recorded.browser.get("headless") is not False
         return Wanted(
             executable=own.executable, endpoint=own.endpoint, headless=headless, args=self._network.switches(),

@@ -117,6 +117,29 @@ def test_a_stream_comes_in_its_pieces_and_stays_open_where_it_had_no_end(only: B
     assert browsing.report().identical
 
 
+def test_a_stream_sets_its_cookies_for_its_own_address(only: Browser, store: Path) -> None:
+    script = """window.found = (async () => { await (await fetch("/chunks")).text(); return document.cookie; })()"""
+    request = asked("/chunks")
+    sets = (("set-cookie", "seen=1; Path=/; Max-Age=60"), ("set-cookie", "hidden=2; HttpOnly"))
+    stream: list[Write] = [
+        lambda recorder: recorder.asked(request),
+        lambda recorder: recorder.answered(request, Head(status=200, headers=sets)),
+        lambda recorder: recorder.part(request, b"one "),
+        lambda recorder: recorder.part(request, b"two"),
+        lambda recorder: recorder.over(request),
+    ]
+    written(store, [page(script), stream])
+
+    async def go() -> tuple[str, list[tuple[str, str, bool]]]:
+        async with only.served(store) as browsing:
+            await browsing.page.goto(ORIGIN + "/")
+            found = await browsing.page.evaluate("window.found")
+            kept = await browsing.page.context.cookies()
+            return found, sorted((each["name"], each["domain"], each["httpOnly"]) for each in kept)
+
+    assert only.run(go()) == ("seen=1", [("hidden", "site.example", True), ("seen", "site.example", False)])
+
+
 def test_a_stream_that_was_compressed_says_so(only: Browser, store: Path) -> None:
     script = """window.found = (async () => {
       const answer = await fetch("/chunks");
@@ -219,6 +242,20 @@ def test_a_socket_says_what_it_said_and_closes_as_it_closed(only: Browser, store
     assert browsing.report().identical
 
 
+def test_a_secure_socket_is_one(only: Browser, store: Path) -> None:
+    origin = "https://site.example"
+    written(store, [page(_TALK, f"{origin}/"), _talk("hello", origin)])
+
+    async def go() -> Any:
+        async with only.served(store) as browsing:
+            await browsing.page.goto(f"{origin}/")
+            return await browsing.page.evaluate("window.found"), browsing
+
+    found, browsing = only.run(go())
+    assert found == ["v2", ["hi", [1, 2]], 4001, "enough", True]
+    assert browsing.report().identical
+
+
 def test_a_page_that_says_something_else_on_a_socket_differs(only: Browser, store: Path) -> None:
     found, browsing = browse(only, store, [page(_TALK), _talk("good evening")])
     assert found[2] == 1006
@@ -246,8 +283,8 @@ _TALK = """window.found = new Promise((resolve) => {
 })"""
 
 
-def _talk(hello: str) -> list[Write]:
-    url = ORIGIN.replace("http", "ws") + "/talk"
+def _talk(hello: str, origin: str = ORIGIN) -> list[Write]:
+    url = origin.replace("http", "ws") + "/talk"
     return [
         lambda recorder: recorder.opened("1", FRAME, url, ("v1", "v2")),
         lambda recorder: recorder.accepted("1", 101, (("Sec-WebSocket-Protocol", "v2"),)),

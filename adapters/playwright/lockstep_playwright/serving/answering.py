@@ -16,13 +16,14 @@ from functools import partial
 from typing import Any
 
 from lockstep.errors import Cut, Stop
+from lockstep.log import untapped
 from lockstep.log.model import Kind, Status, Value
 from lockstep.session.call import Call, Piece
 from lockstep.session.native.calls import Calls
 from lockstep_playwright.network import errors, requests
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Head, Hold
 from lockstep_playwright.network.sockets import Told
-from lockstep_playwright.serving import outcome, streams
+from lockstep_playwright.serving import cookies, outcome, streams
 from lockstep_playwright.serving.lasting import Kept
 from lockstep_playwright.serving.line import Line
 from lockstep_playwright.serving.matching import Match, Note, is_recorded, match
@@ -49,7 +50,9 @@ class Answering:
         self._wall = wall
         self._pace = pace
         self._note = note
+        self.jar: cookies.Jar | None = None  # once the browser is connected to
         self._kept = Kept()
+        self._streams: dict[str, Call] = {}
         self._live: dict[str, Call] = {}
         self._waiting: dict[str, tuple[asyncio.Task[Any], Call]] = {}
 
@@ -71,7 +74,7 @@ class Answering:
         assert task is not None
         self._waiting[asked.id] = task, found.call
         try:
-            decision = await self._answer(found)
+            decision = await self._answer(found, asked)
         except Stop:
             return Fail()
         finally:
@@ -80,7 +83,7 @@ class Answering:
             self._kept.keep(asked.method, told.key, decision)
         return decision
 
-    async def _answer(self, found: Match) -> Decision:
+    async def _answer(self, found: Match, asked: Asked) -> Decision:
         if found.recorded is None:
             return _whole(_given(found))
         match outcome.shape(found.recorded):
@@ -88,7 +91,7 @@ class Answering:
                 found.call.end(Status.CANCELLED)
                 return Hold()
             case Shape.STREAM:
-                return Go(url=self._wall.stream(partial(self._play, found)))
+                return await self._stream(found, asked)
             case _:
                 pieces = [piece async for piece in self._paced(found)]
         if outcome.error_of(pieces[-1]) == outcome.EMPTY_RESPONSE:
@@ -109,12 +112,20 @@ class Answering:
             since = event.at
             yield found.now()
 
-    async def _play(self, found: Match, line: Line) -> None:
-        """Sends an answer that comes in pieces."""
+    async def _stream(self, found: Match, asked: Asked) -> Decision:
+        """Of an answer that comes in pieces, where it comes from."""
         pieces = self._paced(found, late=True)
+        head = _head((await anext(pieces)).value)
+        sets = cookies.told(head, asked.url, untapped.time_ns() / 1e9)
+        if sets and self.jar is not None:
+            await self.jar.put(sets)
+        self._streams[asked.id] = found.call
+        return Go(url=self._wall.stream(partial(self._play, found, head, pieces)))
+
+    async def _play(self, found: Match, head: Head, pieces: AsyncGenerator[Piece], line: Line) -> None:
+        """Sends an answer that comes in pieces."""
         try:
-            first = await anext(pieces)
-            await streams.play(line, _head(first.value), self._bodies(found, pieces))
+            await streams.play(line, head, self._bodies(found, pieces))
         except Stop:
             line.abort()
         finally:
@@ -152,6 +163,9 @@ class Answering:
         live = self._live.pop(asked.id, None)
         if live is not None:
             _end(live, error, cancelled=cancelled)
+        stream = self._streams.pop(asked.id, None)
+        if stream is not None:
+            stream.end(Status.CANCELLED)
         task, call = self._waiting.pop(asked.id, (None, None))
         if task is not None and call is not None:
             call.end(Status.CANCELLED)

@@ -13,12 +13,16 @@ The loop in which it is started has the streams and WebSockets; that of the conn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lockstep.session.native.forking import Forking
 from lockstep.session.native.serving import Serving
+from lockstep.session.tape import Tape
 from lockstep_playwright.connecting import Linked
+from lockstep_playwright.layout import SOCKET
+from lockstep_playwright.serving import certificate
 from lockstep_playwright.serving.answering import Answering
+from lockstep_playwright.serving.cookies import Jar
 from lockstep_playwright.serving.matching import Note
 from lockstep_playwright.serving.openers import Openers
 from lockstep_playwright.serving.pace import Pace
@@ -39,7 +43,10 @@ class Network:
         told what goes out of its order."""
         self._openers: Openers | None = None
         self.pace = Pace(calls if isinstance(calls, Serving) else calls.served, began, ended, note)
-        self.wall = Wall(Sockets(calls, self.pace, self._lane_of, note).converse, calls.fault)
+        sockets = Sockets(calls, self.pace, self._lane_of, note)
+        # Only for runs that need one: making it takes as long as some pages do.
+        made = certificate.make() if any(map(_is_secure, _opened(self.pace.tape))) else None
+        self.wall = Wall(sockets.converse, calls.fault, made)
         self.answerer = Answering(calls, self.wall, self.pace, note)
 
     async def start(self) -> None:
@@ -62,6 +69,17 @@ class Network:
     def know(self, linked: Linked) -> None:
         """The browser is connected to: it is asked who opens a WebSocket."""
         self._openers = Openers(linked.transport, linked.targets)
+        self.answerer.jar = Jar(linked.transport, linked.targets)
 
     async def _lane_of(self, key: str) -> str:
         return "" if self._openers is None else await self._openers.lane(key)
+
+
+def _opened(tape: Tape) -> Iterator[str]:
+    """The addresses of a recorded browser's WebSockets."""
+    for lane in tape.lanes.values():
+        yield from (effect.begin.name for effect in lane.effects if effect.begin.what == SOCKET)
+
+
+def _is_secure(address: str) -> bool:
+    return address.startswith("wss:")

@@ -38,6 +38,7 @@ _LATE = 0.1  # likewise, of what an action may have waited for though it stands 
 class Pace:
     """Of one served stretch. Usable from any thread and loop.
 
+    tape            what is recorded of it
     waited_in_vain  how many answers went out of their order
     """
 
@@ -50,6 +51,7 @@ class Pace:
         self.waited_in_vain = 0
         self._serving = serving
         self._began = sorted(began)
+        self.tape = serving.tape
         self._marks = sorted({*began, *ended})  # those that have not come
         self._begun = 0
         self._running = 0

@@ -9,8 +9,10 @@ from lockstep_playwright.network.exchange import Head
 from lockstep_playwright.serving.line import Line
 from lockstep_playwright.serving.recoding import coder
 
-# Of the connection that it came over, and not of the answer.
-_HOPS = frozenset({"transfer-encoding", "connection", "keep-alive", "proxy-connection", "upgrade", "trailer"})
+# Of the connection that it came over, and not of the answer; cookies would be kept for our address.
+_HOPS = frozenset(
+    {"set-cookie", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "upgrade", "trailer"}
+)
 _LAST = b"0\r\n\r\n"
 _RESET = "net::ERR_CONNECTION_RESET"
 _READ = 0.05  # seconds in which a page reads what came: it finds the error before what it has not read

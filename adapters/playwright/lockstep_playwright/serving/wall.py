@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from lockstep_playwright.serving import beyond
+from lockstep_playwright.serving.certificate import Certificate
 from lockstep_playwright.serving.line import Clear, Line, Secured
 
 # Answers one request on a line: whatever it writes is the whole answer.
@@ -49,15 +50,15 @@ class Wall:
     is_open      False: nothing leaves. Of a fork that has gone live: what comes here is passed on
     """
 
-    def __init__(self, converse: Converse, fault: Fault, tls: ssl.SSLContext | None = None) -> None:
-        """`converse` has the WebSockets; `fault` is told what goes wrong here. `tls`: of a certificate that this
-        browser takes for anybody's; without one, secure WebSockets are turned away."""
+    def __init__(self, converse: Converse, fault: Fault, certificate: Certificate | None = None) -> None:
+        """`converse` has the WebSockets; `fault` is told what goes wrong here. Without a certificate, secure WebSockets
+        are turned away."""
         self.port = 0
         self.turned_away: dict[str, int] = {}
         self.is_open = False
         self._converse = converse
         self._fault = fault
-        self._tls = tls
+        self._certificate = certificate
         self._streams: dict[str, Play] = {}
         self._tokens = itertools.count(1)
         self._server: asyncio.Server | None = None
@@ -78,10 +79,12 @@ class Wall:
     def switches(self) -> tuple[str, ...]:
         """The command line of a browser that reaches nothing but this. A browser leaves its proxy out for the loopback
         unless it is told otherwise."""
-        return (f"--proxy-server={_HOST}:{self.port}", "--proxy-bypass-list=<-loopback>")
+        taken = (f"--ignore-certificate-errors-spki-list={self._certificate.key}",) if self._certificate else ()
+        return (f"--proxy-server={_HOST}:{self.port}", "--proxy-bypass-list=<-loopback>", *taken)
 
     def proxy(self) -> dict[str, str]:
-        """The same for one context of a browser that runs already, as Playwright's `new_context` takes it."""
+        """The same for one context of a browser that runs already, as Playwright's `new_context` takes it. Secure
+        WebSockets also need `ignore_https_errors`."""
         return {"server": f"http://{_HOST}:{self.port}", "bypass": "<-loopback>"}
 
     def stream(self, play: Play) -> str:
@@ -150,10 +153,10 @@ class Wall:
             await beyond.tunnel(clear, target, first)
         elif first[0] != _TLS:
             await self._converse(clear, f"ws://{target}")
-        elif self._tls is None:
+        elif self._certificate is None:
             self._turn_away(target)
         else:
-            await self._secure(clear, target, self._tls)
+            await self._secure(clear, target, self._certificate.server)
 
     async def _secure(self, clear: Clear, target: str, tls: ssl.SSLContext) -> None:
         line = Secured(clear, tls)
