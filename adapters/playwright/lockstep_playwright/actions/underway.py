@@ -62,6 +62,7 @@ class Underway:
         self.before: State | None = None
         self.after: State | None = None
         self.reply: Message | None = None
+        self._came: tuple[dict[str, Value] | None, Value] | None = None
         self.left = False
         self.behind: list[Message] = []
         self.complete = False
@@ -82,7 +83,7 @@ class Underway:
             named = methods.name(self.method, kind, method, shown, of)
             action = msgspec.structs.replace(action, arguments=arguments, name=named)
         before, after = self.before, self.after
-        error, result = self._outcome(find)
+        error, result = self._came or self._outcome(find)
         return action, Done(
             result=result,
             error=error,
@@ -92,6 +93,11 @@ class Underway:
             settled=after is None or after.parsed,
             seconds=(self.ended - self.began) / 1e9,
         )
+
+    def came(self, reply: Message, find: Find) -> None:
+        """Its reply is here: what it names is there now, and may be gone when it is told."""
+        self.reply = reply
+        self._came = self._outcome(find)
 
     def _outcome(self, find: Find) -> tuple[dict[str, Value] | None, Value]:
         reply = self.reply

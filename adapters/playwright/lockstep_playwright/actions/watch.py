@@ -124,8 +124,9 @@ class Watch:
             given = self._told.given(underway.action)
             if given is not None:
                 values.give(reply, given)
-        underway.reply = reply
         self._label(underway, reply.get("result"))
+        assert self._pipe is not None
+        underway.came(reply, self._pipe.object)
         if underway.sent.zone is None:
             self._over(underway)
 
