@@ -119,5 +119,15 @@ def _page(
     return None
 
 
+def placed(found: Found, was: str, is_: str) -> Found:
+    """Of a page that is another one: the first line of its document that differs, where both are known as texts."""
+    if found.path != "dom" or not was or not is_:
+        return found
+    lines = was.splitlines(), is_.splitlines()
+    at = next((at for at, pair in enumerate(zip(*lines, strict=False)) if pair[0] != pair[1]), min(map(len, lines)))
+    expected, actual = (each[at] if at < len(each) else "(the end)" for each in lines)
+    return msgspec.structs.replace(found, path=f"page[{at}]", expected=expected, actual=actual)
+
+
 def _counts(record: Mapping[str, Any]) -> bool:
     return record.get("settled") is not False and not record["action"].get("beside")

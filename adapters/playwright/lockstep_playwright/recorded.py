@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from lockstep.debugger import acted
 from lockstep.errors import Code, TargetError
 from lockstep.log.address import called
 from lockstep.log.model import Event, Kind, Value
@@ -100,6 +101,14 @@ class Recorded:
         """The END event of its turn, with its number; None where it was cut off."""
         turn = self.record.turns[-1] if self.record.turns else None
         return None if turn is None or turn.end is None else (turn.end_seq, turn.end)
+
+    def document(self, action: RecordedAction) -> str:
+        """The page behind an action, as a text; "" where it was too long to be kept."""
+        return self._documents.get(action.pos, "")
+
+    @cached_property
+    def _documents(self) -> dict[int, str]:
+        return acted.pages(self.reader, self.reader.main)
 
     @cached_property
     def actions(self) -> tuple[RecordedAction, ...]:

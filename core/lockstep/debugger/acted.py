@@ -15,7 +15,7 @@ import msgspec
 from lockstep.debugger import outcomes
 from lockstep.log import checkpoints
 from lockstep.log.model import Kind, Value
-from lockstep.log.native import END
+from lockstep.log.native import ATTACHMENT, END
 from lockstep.log.store import RunReader
 from lockstep.log.timeline import Step, Timeline
 
@@ -95,7 +95,7 @@ def attachments(timeline: Timeline, step: Step) -> dict[str, Attachment]:
     for seq, event in timeline.reader.heads(step.stream, step.seq):
         if seq == step.seq:
             pos = event.pos
-        elif event.kind is Kind.WRITES and event.what == checkpoints.ATTACHMENT and event.of == pos:
+        elif event.kind is Kind.WRITES and event.what == ATTACHMENT and event.of == pos:
             found[event.name] = Attachment(event.name, seq)
     return found
 
@@ -131,7 +131,7 @@ def pages(reader: RunReader, stream: int) -> dict[int, str]:
     kept = {
         event.of: seq
         for seq, event in reader.heads(stream)
-        if event.kind is Kind.WRITES and event.what == checkpoints.ATTACHMENT and event.name == DOCUMENT
+        if event.kind is Kind.WRITES and event.what == ATTACHMENT and event.name == DOCUMENT
     }
     found: dict[int, str] = {}
     by_digest: dict[tuple[str, str], int] = {}

@@ -212,7 +212,8 @@ def pending(timeline: Timeline) -> Iterator[Task]:
     parents = {event.of for _, event in heads if event.kind is Kind.STEP}
     last = {event.lane: event.pos for _, event in heads if event.kind is Kind.STEP}
     newest = set(last.values()) - parents
-    yield from _read(timeline, [(seq, one) for seq, one in heads if one.kind is Kind.WRITES and one.of in newest])
+    written = [(seq, one) for seq, one in heads if one.kind is Kind.WRITES and one.what != native.ATTACHMENT]
+    yield from _read(timeline, [(seq, one) for seq, one in written if one.of in newest])
 
 
 def _tasks(timeline: Timeline, pos: int) -> Iterator[Task]:

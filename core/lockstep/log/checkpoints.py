@@ -56,7 +56,7 @@ from lockstep.log.store import RunReader
 CHANNELS, GONE, WHOLE = "channels", "gone", "whole"
 VALUE, KEEP, ITEMS = "value", "keep", "items"
 JOBS, COMMANDS, CLOCK, FAILED, REJECTED = "jobs", "commands", "clock", "failed", "rejected"
-ACTION, ATTACHMENT, CONTENT = "action", "attachment", "content"
+ACTION, CONTENT = "action", "content"
 
 type State = dict[str, Value]
 

@@ -27,6 +27,8 @@ LOOK = "browser"  # of a page: what its own browser was asked for
 UNASKED = frozenset({TIMER, LOOK, *GIVEN})  # kinds that reach nobody
 ATTEMPT = "attempt"
 
+ATTACHMENT = "attachment"  # `what` of WRITES that nobody wrote: what is kept of a step to be looked at
+
 LOOP = "loop"  # the source of a checkpoint that tasks have made; others are kinds of their own: input, update, fork
 
 
@@ -106,7 +108,7 @@ def steps(heads: Iterable[tuple[int, Event]], stream: int) -> Iterator[Step]:
                 ended.end, ended.end_seq = event, seq
                 if not ended.begin.of:
                     done.append(ended)
-        elif kind is Kind.WRITES and event.of not in parents:
+        elif kind is Kind.WRITES and event.of not in parents and event.what != ATTACHMENT:
             writes.append(event)
     done += [draft for draft in open_.values() if not draft.begin.of]
     if done or writes or number < 0:
@@ -142,4 +144,8 @@ def turns(heads: Iterable[tuple[int, Event]]) -> tuple[Turn, ...]:
 
 def writes(heads: Iterable[tuple[int, Event]], of: int) -> tuple[Written, ...]:
     """What was written on the step at a position, late writes included, by the events behind it."""
-    return tuple(Written(seq, event) for seq, event in heads if event.kind is Kind.WRITES and event.of == of)
+    return tuple(
+        Written(seq, event)
+        for seq, event in heads
+        if event.kind is Kind.WRITES and event.of == of and event.what != ATTACHMENT
+    )

@@ -37,6 +37,7 @@ class State(msgspec.Struct, frozen=True):
     parsed        whether its document had been parsed
     elements      how many it had
     secrets       what stood in its password fields
+    text          of the document, secrets hidden; "" of one too long to be read
     """
 
     dom: str
@@ -45,6 +46,7 @@ class State(msgspec.Struct, frozen=True):
     parsed: bool
     elements: int
     secrets: tuple[str, ...] = ()
+    text: str = ""
 
 
 class Looker:
@@ -189,7 +191,9 @@ class Looker:
         if cookies is not None:
             jar = sorted(map(_cookie, cookies["cookies"]), key=str)
             self.storage = canonical.digest([self._hide(jar), self._kept]).hex()
-        return State(self._seen[1], self.storage, told["url"], not told["loading"], told["elements"], secrets)
+        return State(
+            self._seen[1], self.storage, told["url"], not told["loading"], told["elements"], secrets, self.text
+        )
 
 
 def _call(waiting: list[Callable[[], None]]) -> None:

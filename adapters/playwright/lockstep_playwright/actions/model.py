@@ -46,6 +46,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     url      of the page, before and after
     dom      digests of the page before and after; "" where there is no page, or none could be taken
     storage  digests of cookies and storages before and after, likewise
+    document the page as a text, secrets hidden, of which `dom` is the digest; "" of one too long to be read
     settled  whether the document had been parsed when the digest behind it was taken: one that was not is no promise
     seconds  that it took
     """
@@ -55,6 +56,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     url: tuple[str, str] = ("", "")
     dom: tuple[str, str] = ("", "")
     storage: tuple[str, str] = ("", "")
+    document: str = ""
     settled: bool = True
     seconds: float = 0.0
 

@@ -17,9 +17,8 @@ _LARGE = 1500  # elements of a page of which no snapshot is taken: it would take
 
 async def taken(pipe: Pipe, page: Page, state: State, attach: Callable[[str, str | bytes], None]) -> None:
     """Takes what there is to take; a page that does not answer has none."""
-    text = page.looker.text
-    if text:
-        attach("dom", text)
+    if state.text:
+        attach("dom", state.text)
     shot = {"format": "png", "optimizeForSpeed": True, "captureBeyondViewport": False}
     asked: list[Wait] = [
         Ask(pipe, page.looker.session, "send", {"method": "Page.captureScreenshot", "params": shot}),

@@ -90,6 +90,7 @@ class Underway:
             url=(before.url if before else action.url, after.url if after else ""),
             dom=(before.dom if before else "", after.dom if after else ""),
             storage=(before.storage if before else "", after.storage if after else ""),
+            document=after.text if after else "",
             settled=after is None or after.parsed,
             seconds=(self.ended - self.began) / 1e9,
         )
