@@ -94,9 +94,11 @@ docs:
 
 bench:
 	@.ci/environment main peer
+	@.ci/browser .venv
 	.venv/bin/python bench/compare.py --write $(ARGS)
 	.venv/bin/python bench/savers.py --write $(ARGS)
 	.venv/bin/python bench/temporal.py --write $(ARGS)
+	.venv/bin/python bench/browsers.py --write $(ARGS)
 
 stress:
 	@.ci/environment main
