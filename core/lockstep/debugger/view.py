@@ -160,15 +160,18 @@ def _kept(timeline: Timeline, path: str, store: str, branch: str, plain: Plain |
 
 
 def _result(timeline: Timeline, plain: Plain | None) -> Any:
-    """The state that the last step left; of a workflow, what its last execution returned."""
-    if checkpoints.are_commanded(timeline.reader):
-        end = timeline.turns[-1].end if timeline.turns else None
-        if end is None or end.what != Status.OK:
-            return None
-        stored = timeline.reader.body(timeline.stream.id, timeline.turns[-1].end_seq)
-        return outcomes.to_json(stored if plain is None else plain(stored))
-    last = [step for step in timeline.steps if step.kind != END and "/" not in step.lane]
-    return checkpointed.state(timeline, last[-1]).channels if last else None
+    """The state that the last step left; where steps leave none that is known whole (a workflow, a browser), what the
+    last turn returned."""
+    if not checkpoints.are_commanded(timeline.reader):
+        last = [step for step in timeline.steps if step.kind != END and "/" not in step.lane]
+        channels = checkpointed.state(timeline, last[-1]).channels if last else None
+        if channels:
+            return channels
+    end = timeline.turns[-1].end if timeline.turns else None
+    if end is None or end.what != Status.OK:
+        return None
+    stored = timeline.reader.body(timeline.stream.id, timeline.turns[-1].end_seq)
+    return outcomes.to_json(stored if plain is None else plain(stored))
 
 
 def ended_by_itself(seen: View) -> bool:
