@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lockstep_playwright.cdp.transport import Params, Transport
+from lockstep_playwright.cdp.transport import CdpError, Params, Transport
 from lockstep_playwright.network.answerer import Answerer
 from lockstep_playwright.network.intercept import Intercept
 from lockstep_playwright.network.sockets import Sockets
@@ -75,7 +75,8 @@ def mark() -> dict[str, str]:
 
 async def marked(transport: Transport, mark: Mapping[str, str]) -> str:
     """The browser's name of the context that has this cookie, which is taken away; "" of one that has none, as the
-    browser's own has in some versions. Raises CdpError."""
+    browser's own has in some versions. Raises CdpError, also where no context has it: then another browser listens at
+    the port that ours was to have."""
     told = await transport.send("Target.getBrowserContexts")
     own = str(told.get("defaultBrowserContextId") or "")
     for name in ("", *told["browserContextIds"]):
@@ -84,4 +85,4 @@ async def marked(transport: Transport, mark: Mapping[str, str]) -> str:
         if any(each["name"] == mark["name"] and each["domain"] == mark["domain"] for each in found["cookies"]):
             await transport.send("Storage.setCookies", {**of, "cookies": [{**mark, "expires": 1}]})
             return name or own
-    return ""
+    raise CdpError("Storage.getCookies", "this browser has not the context that was looked for: it is another one")

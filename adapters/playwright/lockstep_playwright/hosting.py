@@ -14,14 +14,16 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import msgspec
 
 from lockstep.errors import Code, TargetError
+from lockstep.log import untapped
 from lockstep_playwright import browsers
 
+_PORTS = range(12_000, 32_000)
 _TRIES = 3  # a port that was free may be taken by somebody else in between
 
 
@@ -117,17 +119,21 @@ def _launched(wanted: Wanted, chromium: Any) -> tuple[dict[str, Any], str]:
     args = [*wanted.args]
     endpoint = ""
     if wanted.port:
-        port = _free_port()
+        port = free_port()
         args.append(f"--remote-debugging-port={port}")
         endpoint = f"http://127.0.0.1:{port}"
     path = browsers.find_chromium(wanted.executable, chromium.executable_path)
     return {"executable_path": path, "headless": wanted.headless, "args": args}, endpoint
 
 
-def _free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
+def free_port() -> int:
+    """A port for a browser. Not one of those that systems give away by themselves: by the time the browser is there,
+    somebody else would have it, and would be taken for our browser."""
+    while True:
+        port = _PORTS.start + int.from_bytes(untapped.urandom(4)) % len(_PORTS)
+        with socket.socket() as held, suppress(OSError):
+            held.bind(("127.0.0.1", port))
+            return port
 
 
 def _is_taken(endpoint: str) -> bool:

@@ -12,7 +12,6 @@ taken.exchanges                 # what was asked and answered, in the order in w
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -27,6 +26,7 @@ from lockstep_playwright import connecting
 from lockstep_playwright.cdp import sessions
 from lockstep_playwright.cdp import socket as own
 from lockstep_playwright.cdp.transport import Transport
+from lockstep_playwright.hosting import free_port
 from lockstep_playwright.network.recorder import Recorder
 
 SOCKET, SESSIONS = "socket", "sessions"
@@ -137,9 +137,3 @@ def opened(chromium: str) -> Iterator[Browsed]:
             yield Browsed(runner, browser, f"http://127.0.0.1:{port}")
         finally:
             runner.run(browsing_.__aexit__(None, None, None))
-
-
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from async_browser import browsing
-from cdp_recordings import BACKENDS, SOCKET, Browsed, free_port
+from cdp_recordings import BACKENDS, SOCKET, Browsed
 from edge_site import edge_site
 
 from lockstep_playwright.cdp import sessions, socket
 from lockstep_playwright.cdp.transport import CdpError, Transport
+from lockstep_playwright.hosting import free_port
 
 both = pytest.mark.parametrize("backend", BACKENDS)
 

@@ -9,7 +9,6 @@ async with browser.served(store) as browsing:
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from lockstep.session.report import Report
 from lockstep_playwright import connecting, layout
 from lockstep_playwright.cdp import sessions
 from lockstep_playwright.cdp import socket as own
+from lockstep_playwright.hosting import free_port
 from lockstep_playwright.network.exchange import Asked, Head
 from lockstep_playwright.network.recorder import Recorder
 from lockstep_playwright.serving.network import Network
@@ -115,7 +115,7 @@ class Browser:
     def __init__(self, chromium: str) -> None:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
-        port = _free()
+        port = free_port()
         self.endpoint = f"http://127.0.0.1:{port}"
         launched = browsing(chromium, args=[f"--remote-debugging-port={port}"])
         self.browser: Any = self.run(self._stack.enter_async_context(launched))
@@ -167,9 +167,3 @@ class Browser:
 
 def _begins(event: Event) -> bool:
     return event.kind is Kind.CAUSE and event.what == layout.BEGAN
-
-
-def _free() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
