@@ -83,9 +83,10 @@ class Sockets:
 
     def prepare(self, target: Target) -> Iterable[tuple[str, Params]]:
         """See `lockstep_playwright.targets.Prepare`."""
-        yield "Runtime.addBinding", {"name": BINDING}
         if target.kind in _WITH_DOCUMENT:
             yield "Runtime.enable", {}  # without it, only the document that is there gets the binding
+        yield "Runtime.addBinding", {"name": BINDING}
+        if target.kind in _WITH_DOCUMENT:
             yield "Page.addScriptToEvaluateOnNewDocument", {"source": script(), "runImmediately": True}
         elif target.waiting:
             yield "Runtime.evaluate", {"expression": script()}
