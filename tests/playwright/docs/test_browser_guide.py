@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -30,3 +31,17 @@ def test_the_guide_runs_as_printed(tmp_path: Path, chromium: str) -> None:
             assert guides.run("playwright.md", tmp_path, SHOP=shop_at, LOCKSTEP_CHROMIUM=chromium) >= 8
         finally:
             shop.kill()
+
+
+def test_the_example_tells_what_it_does(tmp_path: Path, chromium: str) -> None:
+    example = Path(__file__).parents[3] / "examples" / "browser_refund.py"
+    done = subprocess.run(
+        [sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "LOCKSTEP_CHROMIUM": chromium},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    recorded, replayed, refused, allowed = done.stdout.splitlines()
+    assert recorded == "recorded: Refunded 40000"
+    assert replayed == "replayed with the shop gone: Refunded 40000 identical"
+    assert refused.endswith('/refund "cents=4000" would run for real')
+    assert allowed == "allowed: Refunded 4000"
