@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
 
-from lockstep.errors import Code
+from lockstep.errors import Code, Stop
 from lockstep.log.model import Status, Value
 from lockstep.session import difference, findings
 from lockstep.session.native.served import NativeCall
@@ -229,6 +229,8 @@ class Player:
         for future in self._taken:
             try:
                 future.result(_ENDS)
+            except Stop:
+                break  # it is latched
             except Exception as error:
                 self._serving.fault("what was handed out", error)
         serving = self._serving

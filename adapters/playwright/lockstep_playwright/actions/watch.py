@@ -183,7 +183,7 @@ class Watch:
             go()
             return
         self._idle.append(go)
-        later(self._pipe.loop, PATIENCE, go)
+        later(self._pipe.loop, 2 * PATIENCE, go)  # a look that waits for a page takes its time first
 
     # Pages.
 
