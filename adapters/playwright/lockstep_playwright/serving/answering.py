@@ -93,10 +93,18 @@ class Answering:
             case Shape.STREAM:
                 return await self._stream(found, asked)
             case _:
-                pieces = [piece async for piece in self._paced(found)]
+                pieces = await self._at_once(found)
         if outcome.error_of(pieces[-1]) == outcome.EMPTY_RESPONSE:
             return Go(url=self._wall.stream(streams.drop))
         return _whole(pieces)
+
+    async def _at_once(self, found: Match) -> list[Piece]:
+        """The pieces of an answer that came whole, or failed: one after the other, with nothing between them."""
+        assert found.recorded is not None
+        begin, events = found.recorded.begin, found.events()
+        if self._pace is not None:
+            await self._pace.turn(begin, begin.at, events[0])
+        return [found.now() for _ in events]
 
     async def _paced(self, found: Match, *, late: bool = False) -> AsyncGenerator[Piece]:
         """The pieces of a recorded answer, each when its turn comes, up to where its page left it."""

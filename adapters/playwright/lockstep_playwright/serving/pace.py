@@ -92,6 +92,8 @@ class Pace:
     async def turn(self, begin: Event, since: int, event: Event, *, late: bool = False) -> None:
         """Returns when the piece `event` of the call that began with `begin` may be handed out. `since`: when the piece
         before it came, on the record's clock. `late`: the browser tells of it when its page has it already."""
+        if self._order.is_first(Parked(begin, event, _nothing)):
+            return
         bell = Bell()
         parked = Parked(begin, event, bell.ring)
         self._order.park(parked)
