@@ -49,7 +49,8 @@ async def link(
 
     shim     clock and chance of its pages, None for their own. Where pages are not held before their first line of
              code, it is theirs already, by a script of the context
-    workers  whether they have it too: a run that was recorded where they could not be reached is replayed without
+    workers  whether they have it too, and lanes: a run that was recorded where they could not be reached is replayed
+             without
     """
 
     def prepared(target: Target) -> Iterable[tuple[str, Params]]:
@@ -58,7 +59,7 @@ async def link(
         if sockets is not None:
             yield from sockets.prepare(target)
 
-    targets = Targets(transport, context=context, prepare=prepared, fault=fault)
+    targets = Targets(transport, context=context, prepare=prepared, fault=fault, workers=workers)
     intercept = Intercept(transport, targets, answerer, fault, shim.document if shim is not None else None)
     sockets = Sockets(transport, targets, answerer.sockets, fault) if answerer.sockets is not None else None
     await intercept.start()

@@ -96,13 +96,17 @@ class _Frame(msgspec.Struct):
 
 
 class Targets:
-    """See above. `targets`: those of ours that are there, by session. `context`: to which all is bounded."""
+    """See above. `targets`: those of ours that are there, by session. `context`: to which all is bounded. `workers`:
+    whether they have lanes of their own."""
 
     def __init__(
-        self, transport: Transport, *, context: str = "", prepare: Prepare | None = None, fault: Fault
+        self, transport: Transport, *, context: str = "", prepare: Prepare | None = None, fault: Fault,
+        workers: bool = True,
     ) -> None:  # fmt: skip
-        """`context`: the browser context to which all is bounded, "" for the whole browser."""
+        """`context`: the browser context to which all is bounded, "" for the whole browser. `workers`: not of a replay
+        of what was recorded over a connection that does not reach them: their requests are those of their frame."""
         self.targets: dict[str, Target] = {}
+        self.workers = workers and transport.full
         self._transport = transport
         self.context = context
         self._prepare = prepare
@@ -131,7 +135,7 @@ class Targets:
         if (
             found is None
             or found.moved is not None
-            or (found.page.workers and self._transport.full and request not in self._announced)
+            or (found.page.workers and self.workers and request not in self._announced)
         ):
             return None
         return self._asker(found, request)
@@ -144,7 +148,7 @@ class Targets:
         if found.moved is not None:
             await asyncio.wait([found.moved], timeout=_ANNOUNCED)
             found.moved = None
-        if found.page.workers and self._transport.full and request and request not in self._announced:
+        if found.page.workers and self.workers and request and request not in self._announced:
             awaited = self._awaited.setdefault(request, asyncio.get_running_loop().create_future())
             await asyncio.wait([awaited], timeout=_ANNOUNCED)
             self._awaited.pop(request, None)
@@ -157,7 +161,7 @@ class Targets:
     def _asker(self, frame: _Frame, request: str) -> Asker:
         session = self._announced.get(request, frame.session)
         target = self.targets.get(session)
-        if target is not None and target.kind not in _WITH_DOCUMENT:
+        if target is not None and target.kind not in _WITH_DOCUMENT and (self.workers or target.kind != _WORKER):
             return Asker(target.lane, session)
         return Asker(frame.lane, session)
 

@@ -11,6 +11,8 @@ from lockstep_playwright.targets import Targets
 _TOLD = "Network.webSocketWillSendHandshakeRequest"
 _LATER = 1.0  # seconds that the browser's word may come behind the handshake itself
 _KEY = "sec-websocket-key"
+_WITH_DOCUMENT = frozenset({"page", "iframe"})
+UNSEEN = "unseen"  # in the place of a lane: what this worker opens could not be recorded
 
 
 class Openers:
@@ -40,7 +42,8 @@ class Openers:
         target = self._targets.targets.get(session)
         headers = {str(name).lower(): value for name, value in params["request"]["headers"].items()}
         if target is not None and _KEY in headers:
-            self._lanes[headers[_KEY]] = target.lane
+            seen = self._targets.workers or target.kind in _WITH_DOCUMENT
+            self._lanes[headers[_KEY]] = target.lane if seen else UNSEEN
             for bell in tuple(self._bells):
                 bell.ring()
 

@@ -20,6 +20,7 @@ from lockstep_playwright.serving.client import Client
 from lockstep_playwright.serving.conversation import Conversation
 from lockstep_playwright.serving.line import Line
 from lockstep_playwright.serving.matching import Note, match
+from lockstep_playwright.serving.openers import UNSEEN
 from lockstep_playwright.serving.pace import Pace
 
 type LaneOf = Callable[[str], Awaitable[str]]
@@ -43,6 +44,10 @@ class Sockets:
             line.abort()
             return
         lane = await self._lane_of(request.headers.get("Sec-WebSocket-Key", ""))
+        if lane == UNSEEN:
+            self._note("websocket", f"{_url(origin, request)} of a worker: Playwright's own connection tells of none")
+            line.abort()
+            return
         said = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
         offered = tuple(each.strip() for each in said if each.strip())
         try:
