@@ -187,11 +187,12 @@ def _inert(value: Any, find: Find) -> Value:
     return value if value is None or isinstance(value, bool | int | float | str | bytes) else str(value)
 
 
+TYPES = frozenset({"fill", "type", "keyboardType", "keyboardInsertText"})  # methods that put a text into a field
+
+
 def secret(type: str, method: str, arguments: Mapping[str, Value], of: str) -> bool:
     """Whether what is typed goes into a field for secrets, by its name. `of`: the element that a handle is of."""
-    if method not in ("fill", "type", "keyboardType", "keyboardInsertText"):
-        return False
-    return bool(_SECRET.search(f"{arguments.get('selector', '')!s} {of}"))
+    return method in TYPES and bool(_SECRET.search(f"{arguments.get('selector', '')!s} {of}"))
 
 
 def without(arguments: Mapping[str, Value]) -> dict[str, Value]:

@@ -16,7 +16,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     number     from 1, in the order in which they began in the context
     kind       "action": closes a step. "read": only looks, an effect of the step around it
     api        as the user called it: "Page.click", "LocatorAssertions.to_have_text"
-    name       in a line, secrets hidden: `click "#buy"`, `goto http://127.0.0.1/shop`
+    name       in a line, secrets hidden: `click "#buy"`, `goto http://127.0.0.1/shop`. When it begins, without what is
+               typed: whether that is a password is known behind it
     arguments  by name, inert; cookies and headers written as in an exchange. Secrets are in it, but for what is typed
                into a field for secrets: whoever stores it hides them
     page       the number of its page, from 1 in the order in which they were made; 0: of the context

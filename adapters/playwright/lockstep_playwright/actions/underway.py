@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -74,13 +74,13 @@ class Underway:
         secrets = {*(self.before.secrets if self.before else ()), *(self.after.secrets if self.after else ())}
         for secret in secrets:
             told.secret(secret)
-        typed = action.arguments.get("value") or action.arguments.get("text")
         kind, method = self.sent.object._type, self.sent.message["method"]
-        if isinstance(typed, str) and any(typed in secret for secret in secrets):
-            arguments = methods.without(action.arguments)
-            of = values.of_handle(self.sent.object)
+        if method in methods.TYPES:
+            arguments = action.arguments
+            if _is_secret(method, arguments.get("value") or arguments.get("text"), secrets):
+                arguments = methods.without(arguments)
             shown: Any = told.hide(arguments)
-            named = methods.name(self.method, kind, method, shown, of)
+            named = methods.name(self.method, kind, method, shown, values.of_handle(self.sent.object))
             action = msgspec.structs.replace(action, arguments=arguments, name=named)
         before, after = self.before, self.after
         error, result = self._came or self._outcome(find)
@@ -124,6 +124,13 @@ class Underway:
 
     def _unmet(self) -> str:
         return f"{self.sent.api}: not as expected"
+
+
+def _is_secret(method: str, typed: Any, secrets: Iterable[str]) -> bool:
+    """Whether what was typed stands in a password field now: as the whole of it, or where it was typed."""
+    if not isinstance(typed, str) or not typed:
+        return False
+    return any(typed == secret or (method != "fill" and typed in secret) for secret in secrets)
 
 
 def _error(name: str, message: str) -> dict[str, Value]:

@@ -121,14 +121,20 @@ class Watch:
         if underway is None:
             return
         if underway.action is not None and underway.action.kind == READ:
-            given = self._told.given(underway.action)
-            if given is not None:
-                values.give(reply, given)
+            self._edit(underway.action, reply)
         self._label(underway, reply.get("result"))
         assert self._pipe is not None
         underway.came(reply, self._pipe.object)
         if underway.sent.zone is None:
             self._over(underway)
+
+    def _edit(self, action: Action, reply: Message) -> None:
+        try:
+            given = self._told.given(action)
+            if given is not None:
+                values.give(reply, given)
+        except Exception as error:
+            self._told.fault("what a read gives", error)
 
     def _label(self, underway: Underway, result: Any) -> None:
         """Objects of the page that a call gave are known by that call from now on."""
@@ -277,7 +283,8 @@ class Watch:
         if methods.secret(kind, method, arguments, of):
             arguments = methods.without(arguments)
         given: Any = values.shaped(arguments)
-        shown: Any = self._told.hide(given)
+        # Whether a field is for passwords the page says behind the action.
+        shown: Any = self._told.hide(methods.without(given) if method in methods.TYPES else given)
         self._count += 1
         frame = sent.object if kind == "Frame" else None
         return Action(
