@@ -45,12 +45,12 @@ class Drive:
 
     def __init__(
         self, recorded: Recorded, own: Own, asked: Mapping[str, Any], network: Network, told: Told, fault: Fault,
-        apart: Apart,
-        started: Callable[[Any], Any],
+        apart: Apart, started: Callable[[Any], Any], *, attachments: bool = False,
     ) -> None:  # fmt: skip
-        """`asked`: what the turn was begun with, with its secrets. `told` hears of the function's actions; `started` is
-        given the context when it is there."""
+        """`asked`: what the turn was begun with, with its secrets. `told` hears of the function's actions, with what
+        people look at if `attachments`; `started` is given the context when it is there."""
         self._started = started
+        self._attachments = attachments
         self.apart = apart
         self.differs: dict[str, str] = {}
         self._recorded = recorded
@@ -127,7 +127,7 @@ class Drive:
             name, self._network.answerer, self._recorded.shim(), workers=self._recorded.own_socket
         )
         self._network.know(linked)
-        await attached.watch(self._told, attachments=False)
+        await attached.watch(self._told, attachments=self._attachments)
         self._started(attached.context)
 
     async def _end(self, attached: Attached) -> None:

@@ -86,7 +86,9 @@ class Session:
             self.recorder.goes_on(last)
             amid = {lane for lane in begun.values() if lane}
             crossing = Crossing(calls, player, self.recorder, lambda: apart.start(network.goes_live()), amid)
-            self.drive = Drive(recorded, own, asked, network, crossing, self.recorder.fault, apart, crossing.start)
+            self.drive = Drive(
+                recorded, own, asked, network, crossing, self.recorder.fault, apart, crossing.start, attachments=True
+            )
         except BaseException:
             self._close()
             raise

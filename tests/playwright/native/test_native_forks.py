@@ -40,7 +40,7 @@ def test_a_fork_at_each_step_asks_for_what_comes_behind_it_and_for_nothing_else(
         fork = lockstep.fork(f"playwright/shop:{step}", recorded.two_forms, live=POST, store=store)
         assert (step, fork.state, fork.divergence, fork.live) == (step, "complete", None, count)
         assert asked(site, since) == every[len(every) - count :]
-        assert pages(store, fork.branch) == pages(store, "main")
+        assert pages(store, fork.branch)[:step] == pages(store, "main")[:step]
 
 
 def test_a_form_is_not_posted_again_unless_that_is_allowed(recorded: Shop, site: Site, store: str):
