@@ -19,7 +19,6 @@ from typing import Any
 import msgspec
 
 from lockstep.log import canonical
-from lockstep.log.model import Value
 from lockstep_playwright.actions.driven import PATIENCE, Ask, Both, First, Until
 from lockstep_playwright.actions.pipe import Message, Pipe
 
@@ -53,7 +52,6 @@ class Looker:
     """Looks at one page. `hide` hides secrets in a value."""
 
     def __init__(self, pipe: Pipe, context: str, page: Any, hide: Callable[[Any], Any]) -> None:
-        self.text = ""  # the document as it was seen last, secrets hidden
         self.storage = ""  # digest of the storages as they were seen last
         self.parsing: list[Callable[[], None]] = []  # who waits for the document to be parsed
         self._pipe = pipe
@@ -64,9 +62,8 @@ class Looker:
         self._opening: list[Callable[[], None]] | None = None
         self._frame = ""
         self._world = 0
-        self._seen = ("", "")  # the page's own hash of its document, and our digest of it
-        self._stored = ("", "")  # likewise of storages
-        self._kept: Value = None
+        self._seen = _Seen()  # the document as it was seen last
+        self._stored = _Stored()  # the storages likewise
         self._usable = True
         self._stuck: list[Callable[[], None]] = []  # looks that are on
 
@@ -126,8 +123,8 @@ class Looker:
         if not await self.open():
             return None
         for _ in range(3):
-            seen, stored = json.dumps(self._seen[0]), json.dumps(self._stored[0])
-            call = f"lockstep.whole({seen}, {LONGEST}, {stored})"
+            seen, stored = self._seen, self._stored
+            call = f"lockstep.whole({json.dumps(seen.hash)}, {LONGEST}, {json.dumps(stored.hash)})"
             asked = await self._evaluation(call)
             if not self._world:
                 return None
@@ -137,7 +134,7 @@ class Looker:
             (result, error), (cookies, _) = answers
             told = _value(result)
             if told is not None:
-                return self._state(told, cookies)
+                return self._state(told, cookies, seen, stored)
             self._world = 0
             said = error or _thrown(result)
             if not any(word in said for word in _GONE):
@@ -153,12 +150,13 @@ class Looker:
             return None
         if not self.storage:
             return await self.look()
-        call = f"lockstep.page({json.dumps(self._seen[0])}, {LONGEST})"
+        seen = self._seen
+        call = f"lockstep.page({json.dumps(seen.hash)}, {LONGEST})"
         answer = await First(await self._evaluation(call), self._stuck)
         told = _value(answer[0]) if answer is not None else None
         if told is None:
             self._world = 0
-        return self._state(told, None) if told is not None else None
+        return self._state(told, None, seen, self._stored) if told is not None else None
 
     async def _evaluation(self, call: str) -> Ask:
         if not self._world:
@@ -173,27 +171,42 @@ class Looker:
     def _cdp(self, method: str, params: Message) -> Ask:
         return Ask(self._pipe, self._session, "send", {"method": method, "params": params})
 
-    def _state(self, told: dict[str, Any], cookies: Message | None) -> State:
+    def _state(self, told: dict[str, Any], cookies: Message | None, seen: _Seen, stored: _Stored) -> State:
+        """`seen`, `stored`: what the page was told that it is known for, of which it sends nothing again; others may
+        have looked meanwhile."""
         secrets = tuple(told["secrets"])
         if told["dom"] is not None:
             text = told["dom"]
             for secret in secrets:
                 if len(secret) > 3:
                     text = text.replace(secret, "***")
-            self.text = self._hide(text)
-            self._seen = told["h"], _digest(self.text)
-        elif told["h"] != self._seen[0]:
-            self.text = ""
-            self._seen = told["h"], _digest(told["h"])
+            hidden = self._hide(text)
+            seen = _Seen(told["h"], _digest(hidden), hidden)
+        elif told["h"] != seen.hash:
+            seen = _Seen(told["h"], _digest(told["h"]), "")
+        self._seen = seen
         if told["storage"] is not None:
-            self._stored = told["s"], ""
-            self._kept = self._hide(json.loads(told["storage"]))
+            stored = _Stored(told["s"], self._hide(json.loads(told["storage"])))
         if cookies is not None:
+            self._stored = stored
             jar = sorted(map(_cookie, cookies["cookies"]), key=str)
-            self.storage = canonical.digest([self._hide(jar), self._kept]).hex()
-        return State(
-            self._seen[1], self.storage, told["url"], not told["loading"], told["elements"], secrets, self.text
-        )
+            self.storage = canonical.digest([self._hide(jar), stored.kept]).hex()
+        return State(seen.digest, self.storage, told["url"], not told["loading"], told["elements"], secrets, seen.text)
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """A document: the page's own hash of it, our digest, and its text."""
+
+    hash: str = ""
+    digest: str = ""
+    text: str = ""
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """Storages: the page's own hash of them, and what is in them."""
+
+    hash: str = ""
+    kept: Any = None
 
 
 def _call(waiting: list[Callable[[], None]]) -> None:

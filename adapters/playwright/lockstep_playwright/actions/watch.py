@@ -35,6 +35,7 @@ PATIENCE = (
     2.0  # seconds that a replayed page has to become as it was recorded, and that a close waits for the last look
 )
 _AGAIN = 0.02
+_LOOKS = frozenset({"expect", "wait for"})  # what an action of these verbs finds, it did not make
 
 
 class Watch:
@@ -242,7 +243,7 @@ class Watch:
 
     def _look_before(self, underway: Underway) -> bool:
         page = underway.page
-        if page is None or underway.method.kind != ACTION or page.closed:
+        if page is None or underway.method.kind != ACTION or page.closed or underway.method.verb in _LOOKS:
             underway.left = True
             return True
         ready = page.looker.ready
