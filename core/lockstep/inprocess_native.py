@@ -19,7 +19,7 @@ from lockstep.debugger.probes import Made
 from lockstep.debugger.view import Plain
 from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log.address import Address
-from lockstep.log.model import Value
+from lockstep.log.meta import keeper
 from lockstep.log.store import Store, open_store
 from lockstep.log.timeline import Place, resolve
 from lockstep.session import current
@@ -101,12 +101,6 @@ def looked_up(store: str, address: str, target: Any) -> Iterator[Found | None]:
             return
         adapter = registry.get(name)
         yield Found(opened, place, adapter, capable(adapter, address), fitting(adapter, address, target))
-
-
-def keeper(meta: Value) -> str:
-    """The name of the adapter whose framework keeps a run, by the run's meta; "" for a run of a session."""
-    found = meta.get("adapter") if isinstance(meta, dict) else None
-    return found if isinstance(found, str) else ""
 
 
 def capable(adapter: Adapter, address: str) -> Native:

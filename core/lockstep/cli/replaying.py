@@ -14,6 +14,7 @@ from lockstep.debugger import replay as replays
 from lockstep.debugger import verify as checks
 from lockstep.debugger.lines import Line
 from lockstep.errors import Code, StoreError, TargetError
+from lockstep.log.meta import keeper
 from lockstep.log.store import locate, open_store
 from lockstep.log.timeline import resolve
 
@@ -81,8 +82,6 @@ def files_meant(run: str, more: Sequence[str], store: str | None) -> list[str]:
 def needs_target(path: str, address: str) -> None:
     """Raises TargetError LS401 for a run that a framework keeps itself: no command was recorded with it, and none could
     replay it."""
-    from lockstep.inprocess_native import keeper
-
     with open_store(path) as opened:
         place = resolve(opened, address)
         name = keeper(place.timeline.reader.meta)

@@ -11,10 +11,10 @@ import msgspec
 
 from lockstep import launch
 from lockstep.debugger import ending, processes, words
-from lockstep.debugger.scrub import SCRUBBED
 from lockstep.errors import Code, Difference, LockstepError, TargetError
 from lockstep.launch.outcome import Outcome, coverage
 from lockstep.log import address as addresses
+from lockstep.log.meta import SCRUBBED
 from lockstep.log.model import Value
 from lockstep.log.store import RunReader, open_store
 from lockstep.log.timeline import branch_of

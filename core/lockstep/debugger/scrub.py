@@ -18,6 +18,7 @@ from lockstep.errors import AddressError, Code, StoreError, TargetError
 from lockstep.log import personal, placeholders, roll
 from lockstep.log.address import MAIN
 from lockstep.log.hiding import Hiding
+from lockstep.log.meta import SCRUBBED
 from lockstep.log.model import Event, Kind, RunState, Value
 from lockstep.log.names import Judge, Rules
 from lockstep.log.placeholders import Placeholder
@@ -26,7 +27,6 @@ from lockstep.log.sqlite.store import SqliteStore
 from lockstep.log.store import RunReader, Store, open_store
 from lockstep.log.timeline import branch_of
 
-SCRUBBED = "scrubbed"  # the key of a run's meta that says so
 _BATCH = 256
 _NUMBERS = "values"  # of a READS event: packed numbers, no text
 
