@@ -19,8 +19,8 @@ _MOST = 3  # places that differ, as many as a person reads
 _WINDOW = 100  # recorded calls that are looked through for the nearest, as a divergence does
 
 
-# Kinds whose recorded answer is no other call's: a process is more than what it printed.
-UNANSWERABLE = frozenset({"process"})
+# Kinds whose recorded answer is no other call's: a process is more than what it printed, and a socket a conversation.
+UNANSWERABLE = frozenset({"process", "websocket"})
 
 
 class Nearest(msgspec.Struct, frozen=True):

@@ -18,6 +18,27 @@ type Message = tuple[Opcode, bytes]
 _DEFLATE = "permessage-deflate"
 
 
+class Messages:
+    """Makes whole messages of frames."""
+
+    def __init__(self) -> None:
+        self._partial: tuple[Opcode, list[bytes]] | None = None
+
+    def take(self, frame: Frame) -> Message | None:
+        """The message that ends with this frame."""
+        match frame.opcode:
+            case Opcode.TEXT | Opcode.BINARY:
+                self._partial = (frame.opcode, [bytes(frame.data)])
+            case Opcode.CONT if self._partial is not None:
+                self._partial[1].append(bytes(frame.data))
+            case _:
+                return None
+        if not frame.fin or self._partial is None:
+            return None
+        (opcode, pieces), self._partial = self._partial, None
+        return opcode, b"".join(pieces)
+
+
 class Client:
     """See above.
 
@@ -30,10 +51,10 @@ class Client:
         self.protocol = ServerProtocol(max_size=None)
         self.closed = asyncio.Event()
         self.said: asyncio.Queue[Message | None] = asyncio.Queue()
-        self._partial: tuple[Opcode, list[bytes]] | None = None
+        self._messages = Messages()
 
     async def opened(self) -> Request | None:
-        """The handshake; None for anything else."""
+        """The handshake; None for anything else: what a browser asks its maker comes here too."""
         while True:
             data = await self.line.read()
             if not data:
@@ -41,7 +62,8 @@ class Client:
             self.protocol.receive_data(data)
             found = self.protocol.events_received()
             if found and isinstance(found[0], Request):
-                return found[0]
+                upgrade = found[0].headers.get("Upgrade", "")
+                return found[0] if upgrade.lower() == "websocket" else None
             if self.protocol.handshake_exc is not None or self.protocol.parser_exc is not None:
                 return None
 
@@ -71,21 +93,13 @@ class Client:
                 await self.line.finish()
 
     def _take(self, frame: Frame) -> None:
-        match frame.opcode:
-            case Opcode.TEXT | Opcode.BINARY:
-                self._partial = (frame.opcode, [bytes(frame.data)])
-            case Opcode.CONT if self._partial is not None:
-                self._partial[1].append(bytes(frame.data))
-            case Opcode.CLOSE:
-                self.closed.set()
-                self.said.put_nowait(None)
-                return
-            case _:
-                return
-        if frame.fin and self._partial is not None:
-            opcode, pieces = self._partial
-            self._partial = None
-            self.said.put_nowait((opcode, b"".join(pieces)))
+        if frame.opcode is Opcode.CLOSE:
+            self.closed.set()
+            self.said.put_nowait(None)
+            return
+        message = self._messages.take(frame)
+        if message is not None:
+            self.said.put_nowait(message)
 
     async def accept(self, request: Request, protocol: str, extensions: str) -> None:
         """Opens it, with the protocol and extensions that a server had chosen."""

@@ -44,8 +44,9 @@ class Network:
         self._openers: Openers | None = None
         self.pace = Pace(calls if isinstance(calls, Serving) else calls.served, began, ended, note)
         sockets = Sockets(calls, self.pace, self._lane_of, note)
-        # Only for runs that need one: making it takes as long as some pages do.
-        made = certificate.make() if any(map(_is_secure, _opened(self.pace.tape))) else None
+        # Only where one may be needed: making it takes as long as some pages do.
+        needed = isinstance(calls, Forking) or any(map(_is_secure, _opened(self.pace.tape)))
+        made = certificate.make() if needed else None
         self.wall = Wall(sockets.converse, calls.fault, made)
         self.answerer = Answering(calls, self.wall, self.pace, note)
 

@@ -38,6 +38,8 @@ def shape(recorded: Recorded) -> Shape:
         return Shape.FAILED if end is Status.ERROR else Shape.HELD
     if end is not Status.OK or parts > 2:
         return Shape.STREAM
+    if parts < 2:
+        return Shape.WHOLE  # a redirect above all, which would lead on from the address of the stream
     (_, last, _), (_, over, _) = recorded.pieces[-2:]
     return Shape.STREAM if over.at - last.at > _AT_ONCE else Shape.WHOLE
 

@@ -22,6 +22,7 @@ from lockstep_playwright.serving.line import Line
 from lockstep_playwright.serving.matching import Note, match
 from lockstep_playwright.serving.openers import UNSEEN
 from lockstep_playwright.serving.pace import Pace
+from lockstep_playwright.serving.passing import pass_on
 
 type LaneOf = Callable[[str], Awaitable[str]]
 
@@ -36,13 +37,13 @@ class Sockets:
         self._lane_of = lane_of
         self._note = note
 
-    async def converse(self, line: Line, origin: str) -> None:
-        """Takes a connection on which a WebSocket may be opened."""
+    async def converse(self, line: Line, origin: str) -> bool:
+        """Takes a connection on which a WebSocket may be opened. Whether it was."""
         client = Client(line)
         request = await client.opened()
         if request is None:
             line.abort()
-            return
+            return False
         lane = await self._lane_of(request.headers.get("Sec-WebSocket-Key", ""))
         if lane == UNSEEN:
             self._note("websocket", f"{_url(origin, request)} of a worker: Playwright's own connection tells of none")
@@ -52,12 +53,15 @@ class Sockets:
         offered = tuple(each.strip() for each in said if each.strip())
         try:
             found = await match(self._calls, lane, requests.socket(_url(origin, request), offered), self._note)
-            if found.recorded is None:
+            if found.call.live:
+                await pass_on(client, request, origin, found.call)
+            elif found.recorded is None:
                 line.abort()  # an answer past the cut of a fork: there is no conversation to go on with
-                return
-            await Conversation(client, found, self._pace).play(request, offered)
+            else:
+                await Conversation(client, found, self._pace).play(request, offered)
         except Stop:
             line.abort()  # as a server that is not there
+        return True
 
 
 def _url(origin: str, request: Request) -> str:

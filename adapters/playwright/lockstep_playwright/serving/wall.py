@@ -29,14 +29,15 @@ from lockstep_playwright.serving.line import Clear, Line, Secured
 # Answers one request on a line: whatever it writes is the whole answer.
 type Play = Callable[[Line], Awaitable[None]]
 # Takes a line on which a client has begun to talk as to the origin ("ws://host:80" or "wss://host:443"): whether it is
-# a WebSocket's is seen then.
-type Converse = Callable[[Line, str], Awaitable[None]]
+# a WebSocket's is seen then, and returned.
+type Converse = Callable[[Line, str], Awaitable[bool]]
 type Fault = Callable[[str, BaseException], object]
 
 _HOST = "127.0.0.1"
 _STREAM = "/lockstep/stream/"
 _HEAD = 1 << 18  # bytes of the head of a request
 _TLS = 0x16  # the first byte of a handshake
+_H2 = b"\x02h2\x08http/1.1"  # what a browser offers to speak for requests; for a WebSocket, only the second
 _HELLO = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _AWAY = b"HTTP/1.1 502 Nothing leaves a replay\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _GONE = b"HTTP/1.1 404 Not here\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -148,11 +149,13 @@ class Wall:
         first = await clear.read()
         if not first:
             return
+        if first[0] == _TLS:
+            first = await _hello(clear, first)
         clear.unread(first)
-        if first[0] == _TLS and self.is_open:
+        if first[0] == _TLS and self.is_open and (self._certificate is None or _H2 in first):
             await beyond.tunnel(clear, target, first)
         elif first[0] != _TLS:
-            await self._converse(clear, f"ws://{target}")
+            await self._talk(clear, "ws", target)
         elif self._certificate is None:
             self._turn_away(target)
         else:
@@ -165,7 +168,11 @@ class Wall:
         except OSError:
             self._turn_away(target)
             return
-        await self._converse(line, f"wss://{target}")
+        await self._talk(line, "wss", target)
+
+    async def _talk(self, line: Line, scheme: str, target: str) -> None:
+        if not await self._converse(line, f"{scheme}://{target}"):
+            self._turn_away(target)
 
     def _turn_away(self, authority: str) -> None:
         self.turned_away[authority] = self.turned_away.get(authority, 0) + 1
@@ -175,6 +182,16 @@ def _authority(target: str) -> str:
     """Host and port of an absolute address."""
     host = target.partition("://")[2].partition("/")[0]
     return host if ":" in host else f"{host}:80"
+
+
+async def _hello(line: Line, first: bytes) -> bytes:
+    """All of the message that begins a TLS connection."""
+    while len(first) < 5 or len(first) < 5 + int.from_bytes(first[3:5]):
+        data = await line.read()
+        if not data:
+            break
+        first += data
+    return first
 
 
 async def _until_gone(line: Line) -> None:
