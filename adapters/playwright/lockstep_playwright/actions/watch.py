@@ -41,15 +41,17 @@ _LOOKS = frozenset({"expect", "wait for"})  # what an action of these verbs find
 class Watch:
     """See the package. One for each context."""
 
-    def __init__(self, context: Any, told: Told, *, attachments: bool = True) -> None:
+    def __init__(self, context: Any, told: Told, *, looks: bool = True, attachments: bool = True) -> None:
         """
         context      a `BrowserContext` of either API
         told         hears of its actions
+        looks        whether pages are asked for their state before and behind each action. False: nothing is asked
         attachments  whether an accessibility snapshot and a picture are taken behind each action that changed the page
         """
         self._context = getattr(context, "_impl_obj", context)
         self._told = told
-        self._attachments = attachments
+        self._looks = looks
+        self._attachments = looks and attachments
         self._pipe: Pipe | None = None
         self._pages: dict[str, Page] = {}
         self._open: dict[Any, Underway] = {}  # by the number of its message
@@ -202,8 +204,9 @@ class Watch:
             looker = Looker(self._pipe, self._context._guid, implementation, self._told.hide)
             page = self._pages[guid] = Page(len(self._pages) + 1, implementation, looker)
             values.number_page(implementation, page.number)
-            # Made ready now, so that the first action on it need not wait.
-            drive(looker.open(), self._faulty("a session of a page"))
+            if self._looks:
+                # Made ready now, so that the first action on it need not wait.
+                drive(looker.open(), self._faulty("a session of a page"))
         return page
 
     def _page_of(self, object: Any) -> Page | None:
@@ -243,7 +246,7 @@ class Watch:
 
     def _look_before(self, underway: Underway) -> bool:
         page = underway.page
-        if page is None or underway.method.kind != ACTION or page.closed or underway.method.verb in _LOOKS:
+        if page is None or not self._is_looked_at(underway, page) or underway.method.verb in _LOOKS:
             underway.left = True
             return True
         ready = page.looker.ready
@@ -309,7 +312,7 @@ class Watch:
         underway.ended = untapped.monotonic_ns()
         self._ended.append(underway)
         page = underway.page
-        if underway.method.kind != ACTION or page is None or page.closed:
+        if page is None or not self._is_looked_at(underway, page):
             underway.complete = True
             self._tell()
             return
@@ -329,6 +332,9 @@ class Watch:
             self._go_on(page)
 
         drive(self._look_behind(underway, page), seen)
+
+    def _is_looked_at(self, underway: Underway, page: Page) -> bool:
+        return self._looks and underway.method.kind == ACTION and not page.closed
 
     async def _look_behind(self, underway: Underway, page: Page) -> State | None:
         assert self._pipe is not None and underway.action is not None

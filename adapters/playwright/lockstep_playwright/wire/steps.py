@@ -1,7 +1,8 @@
 """Actions as steps of a session's run: a lane `playwright/context-1` for each context, in order of creation.
 
-What they gave is not kept here again: it is in the conversation with the driver, which a replay serves, and so is what
-we ask of a page to tell its state. What the agent only looks at is no step.
+What they gave is not kept here again: it is in the conversation with the driver, which a replay serves. Pages are not
+asked for their state, since that would be part of the conversation: the driver hears what it hears without us. What the
+agent only looks at is no step.
 
 Tried with playwright 1.60 to 1.65.
 """
@@ -33,7 +34,7 @@ class Steps:
         spoken_at(action.site)
 
     def looking(self, action: Action) -> None:
-        """Nothing is timed: the conversation is in its order."""
+        """Nothing is looked at."""
 
     def end(self, action: Action, done: Done) -> None:
         is_on = current.session is self._session
@@ -43,15 +44,13 @@ class Steps:
             "action": action.api,
             "arguments": action.arguments,
             "url": [*done.url],
-            "dom": [*done.dom],
-            "storage": [*done.storage],
         }
         if done.error is not None:
             state["error"] = done.error
         self._session.checkpoint(self._lane, action.name, state, wait=False)
 
     def attach(self, action: Action, name: str, content: str | bytes) -> None:
-        """Nothing is attached: pictures would be part of the conversation."""
+        """Nothing is looked at."""
 
     def hide(self, value: Value) -> Value:
         hidden: Value = self._session.secrets.hide(value)
@@ -85,7 +84,7 @@ def watch_contexts() -> None:
         if session is None:
             return
         try:
-            Watch(self, Steps(session), attachments=False).attach().send(None)
+            Watch(self, Steps(session), looks=False).attach().send(None)
         except StopIteration:
             pass  # it awaits nothing
         except Exception as error:
