@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from lockstep.log import canonical
+from lockstep.session.lanes import ours
 from lockstep_playwright.actions.driven import PATIENCE, Ask, Both, First, Until
 from lockstep_playwright.actions.pipe import Message, Pipe
 
@@ -241,7 +242,9 @@ def _digest(text: str) -> str:
 _loaded = ""
 
 
+@ours
 def _script() -> str:
+    """The page's part. Under a session it is no file that the program reads."""
     global _loaded
     if not _loaded:
         _loaded = files(__package__).joinpath("page.js").read_text(encoding="utf-8")
