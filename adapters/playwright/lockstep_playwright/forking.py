@@ -84,7 +84,7 @@ class Session:
             player = Player(recorded, calls.served, network.pace, apart, strict=own.strict, upto=self.upto)
             last = recorded.record.position(max(recorded.record.last_step(self.upto), 0))
             self.recorder.goes_on(last)
-            amid = {lane for lane in begun.values() if lane}
+            amid = {lane: pos for pos, lane in begun.items() if lane}
             crossing = Crossing(calls, player, self.recorder, lambda: apart.start(network.goes_live()), amid)
             self.drive = Drive(
                 recorded, own, asked, network, crossing, self.recorder.fault, apart, crossing.start, attachments=True

@@ -102,20 +102,21 @@ class Player:
         assert left is not None
         self._on[action.number] = left.pop(0)
         made = expected.page
-        return self._after(made - 1) if made is not None else self.begins()
+        at = expected.began
+        return self._after(made - 1, at) if made is not None else self.begins(at)
 
-    async def _after(self, pages: int) -> None:
+    async def _after(self, pages: int, at: int) -> None:
         """A page is made once so many are there, which were made before it: where several are made at once, the browser
         has them in any order."""
+        await self.begins(at)
         for _ in range(_LOOKS):
             if len(self._context.pages) >= pages:
                 break
             await asyncio.sleep(_LOOK)
-        await self.begins()
 
-    def begins(self) -> Awaitable[None]:
-        """An action begins when everything has happened that had then."""
-        return self._apart.arun(self._pace.action_begins())
+    def begins(self, at: int) -> Awaitable[None]:
+        """The action that began at a position begins when everything has happened that had then."""
+        return self._apart.arun(self._pace.action_begins(at))
 
     def _past_the_end(self, lane: str, action: Action) -> None:
         """An action after the last recorded one of its page."""

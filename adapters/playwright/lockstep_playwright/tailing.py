@@ -7,7 +7,7 @@ action of the part before has left its page, so that this is what it was when it
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from lockstep.log.model import Status, Value
@@ -101,15 +101,17 @@ class Crossing:
 
     def __init__(
         self, calls: Tailing, player: Player, recorder: Recorder, crossed: Callable[[], Any],
-        amid: Collection[str],
+        amid: Mapping[str, int],
     ) -> None:  # fmt: skip
-        """`crossed` is told when the part that is served is over. `amid`: lanes in which an action was on then."""
+        """`crossed` is told when the part that is served is over. `amid`: by lane, where the
+        action began that was on in it then."""
         self.over = False
         self._calls = calls
         self._player = player
         self._recorder = recorder
         self._crossed = crossed
-        self._amid = amid
+        self._amid = dict(amid)
+        self._is_amid = bool(amid)
         self._played: set[int] = set()  # numbers of actions that the player has begun
         self._reads: dict[int, Call] = {}
         self._edited: dict[int, Piece] = {}  # what reads give
@@ -124,7 +126,7 @@ class Crossing:
         if not self._calls.gate.is_open:
             self._crossed()
             self._calls.gate.open()
-            if not self._amid:
+            if not self._is_amid:
                 self._calls.past()
 
     def begin(self, action: Action) -> Awaitable[None] | None:
@@ -142,10 +144,11 @@ class Crossing:
         if self._calls.gate.is_open:
             self._recorder.began(action)
             return None
-        if layout.action_lane(action.page) not in self._amid:
+        at = self._amid.pop(layout.action_lane(action.page), None)
+        if at is None:
             return self._later(action)
         self._recorder.began(action)
-        return self._player.begins()
+        return self._player.begins(at)
 
     async def _later(self, action: Action) -> None:
         """An action past the cut, while the part before has not left all pages."""

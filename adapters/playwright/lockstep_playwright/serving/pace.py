@@ -65,13 +65,16 @@ class Pace:
 
     # What the agent does.
 
-    async def action_begins(self) -> None:
-        """An action is about to begin: returns when it may, since everything has happened that had then."""
+    async def action_begins(self, at: int | None = None) -> None:
+        """An action is about to begin: returns when it may, since everything has happened that had then. `at`: the
+        position at which it began; that of the next one, if not told."""
         number = self._begun
         self._begun += 1
-        if number < len(self._began):
-            await self.caught_up(self._began[number])
-            self._come(self._began[number])
+        if at is None and number < len(self._began):
+            at = self._began[number]
+        if at is not None:
+            await self.caught_up(at)
+            self._come(at)
         self._running += 1
         self._ring()
 
