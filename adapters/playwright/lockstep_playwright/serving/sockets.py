@@ -48,7 +48,7 @@ class Sockets:
         if lane == UNSEEN:
             self._note("websocket", f"{_url(origin, request)} of a worker: Playwright's own connection tells of none")
             line.abort()
-            return
+            return True
         said = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
         offered = tuple(each.strip() for each in said if each.strip())
         try:
