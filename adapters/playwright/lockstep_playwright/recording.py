@@ -98,6 +98,9 @@ class Recorder:
             journal, lane = self.journal, layout.action_lane(action.page)
             journal.emit(Kind.CAUSE, lane, journal.position(), layout.LOOKED, str(action.number))
 
+    def seen(self, action: Action) -> None:
+        """See `Told`."""
+
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""
         if self.over:

@@ -184,6 +184,11 @@ class Crossing:
         if action.number not in self._played:
             self._recorder.looking(action)
 
+    def seen(self, action: Action) -> None:
+        """See `Told`."""
+        if action.number in self._played:
+            self._player.seen(action)
+
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""
         if self.over:

@@ -50,6 +50,9 @@ class Heard:
         if self.broken:
             raise RuntimeError("broken")
 
+    def seen(self, action: Action) -> None:
+        """It ends next."""
+
     def end(self, action: Action, done: Done) -> None:
         self.order.append(f"end {action.name}")
         self.ended.append((action, done))

@@ -82,6 +82,10 @@ class Told(Protocol):
         """It is over, and its page is about to be looked at; `end` follows. Not told of a read."""
         ...
 
+    def seen(self, action: Action) -> None:
+        """Its page has been looked at. Told at once: `end` waits for those that ended before."""
+        ...
+
     def end(self, action: Action, done: Done) -> None:
         """It is over, with the name and arguments that are final now. Told in the order in which they ended; of actions
         once their digests are taken, which the next one on the same page waits for. A Divergence, Cut or Refusal that

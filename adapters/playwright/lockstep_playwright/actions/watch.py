@@ -328,6 +328,8 @@ class Watch:
             page.looking -= 1
             if error is not None:
                 self._told.fault("a look at a page", error)
+            assert underway.action is not None
+            self._told.seen(underway.action)
             self._tell()
             self._go_on(page)
 

@@ -24,6 +24,7 @@ from lockstep.session.native.served import NativeCall
 from lockstep.session.native.serving import Serving
 from lockstep.session.tape import Recorded
 from lockstep_playwright.layout import LANE
+from lockstep_playwright.network import requests
 from lockstep_playwright.serving.pace import ORDER
 
 type Note = Callable[[str, str], Any]
@@ -82,7 +83,7 @@ def _served(serving: Serving, lane: str, told: Asked, note: Note) -> Match:
     if effect is None:
         other = _elsewhere(serving, key)
         if other is not None:
-            if lane and _is_ambiguous(serving, key):
+            if lane and not requests.is_icons(told.request) and _is_ambiguous(serving, key):
                 note(ORDER, f"{told.name} was asked by {other} when it was recorded, now by {lane}")
             strand = serving.strand(other)
             effect = serving.take(strand, key)

@@ -36,6 +36,9 @@ class Steps:
     def looking(self, action: Action) -> None:
         """Nothing is looked at."""
 
+    def seen(self, action: Action) -> None:
+        """Nothing is looked at."""
+
     def end(self, action: Action, done: Done) -> None:
         is_on = current.session is self._session
         if action.kind != "action" or not is_on:
