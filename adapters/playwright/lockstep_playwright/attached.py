@@ -90,6 +90,11 @@ class Attached:
         if self._watch is not None:
             await self._watch.drain()
 
+    def tell_rest(self) -> None:
+        """See `Watch.tell_rest`."""
+        if self._watch is not None:
+            self._watch.tell_rest()
+
     def close(self) -> None:
         """Ends what is still there, without waiting for a browser that may be gone. Of any thread."""
         watch, self._watch = self._watch, None

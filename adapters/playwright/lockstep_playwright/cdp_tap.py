@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Status
-from lockstep_playwright import connecting, contexts, layout, naming
+from lockstep_playwright import blocks, connecting, contexts, layout, naming
 from lockstep_playwright.apart import Apart
 from lockstep_playwright.cdp import socket
 from lockstep_playwright.connecting import Linked
@@ -81,7 +81,7 @@ class CdpTap:
         self._apart.finish(self._linked.close(), self._recorder.fault)
         self._apart.close()
         self._recorder.finish(Status.ERROR if error is not None else Status.OK, error)
-        self._recorder.journal.close()
+        self._recorder.close()
 
     def __enter__(self) -> Self:
         return self
@@ -89,4 +89,4 @@ class CdpTap:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(error)
+        self.close(blocks.failed(error))

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Any
 
-from lockstep_playwright import hosting, tapping
+from lockstep_playwright import blocks, hosting, tapping
 from lockstep_playwright.hosting import Wanted
 from lockstep_playwright.shim.shim import Mode
 from lockstep_playwright.tapping import Store
@@ -71,4 +71,4 @@ class launch:  # noqa: N801 - used as a function
         """What the block raised is how its run ends."""
         tapped = tapping.tapped_of(self._context)
         if tapped is not None:
-            tapped.failed = error
+            tapped.failed = blocks.failed(error)

@@ -73,6 +73,18 @@ class Recorder:
         if self._turn is not None:
             self._turn.end(status, value, state)
 
+    def close(self) -> None:
+        """Stores what was told, and lets go of the store. What went wrong is told here, where nobody else will: a
+        program that is not to notice it has no report of its own."""
+        self.journal.close()
+        faults = dict.fromkeys([*self.faults, *self.journal.faults])
+        if faults:
+            import logging
+
+            log = logging.getLogger("lockstep")
+            for fault in faults:
+                log.warning("lockstep could not record all of %s: %s", self.journal.run, fault)
+
     # Actions (`Told`).
 
     def begin(self, action: Action) -> None:

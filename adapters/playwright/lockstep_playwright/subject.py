@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
-import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -33,7 +33,8 @@ class Browser:
     core_hooks: tuple[str, ...] = (
         "lockstep.session.secrets:Secrets.asked",
         "lockstep.session.secrets:Secrets.hide",
-        "lockstep.session.native.journal:Journal.append",
+        "lockstep.session.native.journal:Journal.emit",
+        "lockstep.session.native.journal:Journal.step",
         "lockstep.log.sqlite.shared:SharedStream.append",
     )
 
@@ -44,10 +45,9 @@ class Browser:
         from msgspec.structs import replace
 
         name = f"{work.scenario.name}-{os.getpid()}-{next(_numbers)}"
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
+        with _told_faults() as told:
             done = _used(work, name)
-        return replace(done, run=f"playwright/{name}", faults=tuple(str(each.message) for each in told))
+        return replace(done, run=f"playwright/{name}", faults=tuple(told))
 
     def replay(self, work: Work, run: str) -> Done:
         pieces: list[str] = []
@@ -134,6 +134,25 @@ async def _acontext(work: Work, name: str | None) -> Any:
         yield context if name is None else await lockstep_playwright.tap(context, run=name, store=work.store)
         await context.close()
         await browser.close()
+
+
+@contextmanager
+def _told_faults() -> Iterator[list[str]]:
+    """What the logger that the guide names says meanwhile."""
+    told: list[str] = []
+
+    class Hears(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    logger, hears = logging.getLogger("lockstep"), Hears(logging.WARNING)
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(hears)
+    try:
+        yield told
+    finally:
+        logger.removeHandler(hears)
+        logger.propagate = propagates
 
 
 def _told(error: BaseException | None) -> str:

@@ -111,14 +111,21 @@ class Tapped:
 
     # The end.
 
+    def is_of(self, owner: Any) -> bool:
+        """Whether `owner` is its context, or its browser or connection: what is beneath those of the API."""
+        beneath = self._context._impl_obj
+        browser = self._context.browser
+        return owner is not None and owner in (beneath, browser and browser._impl_obj, beneath._connection)
+
     def left(self, error: BaseException | None = None) -> None:
         """The context is closed, or its browser gone, or the program at its end. `error`: what that ended with."""
         if self.over:
             return
         error = error or self.failed
         self.over = True
+        self._attached.tell_rest()
         self._attached.close()
         recorder = self.recorder
         if recorder is not None:
             recorder.finish(Status.ERROR if error is not None else Status.OK, error)
-            recorder.journal.close()
+            recorder.close()

@@ -17,7 +17,7 @@ import weakref
 from typing import Any
 
 from lockstep.errors import Code, TargetError
-from lockstep_playwright import connecting
+from lockstep_playwright import blocks, connecting
 from lockstep_playwright.shim.shim import MODES, Mode
 from lockstep_playwright.tapped import Asked, Tapped
 
@@ -123,9 +123,19 @@ def _keep(context: Any, tapped: Tapped) -> None:
         warnings.warn(f"{tapped.run} is incomplete: {tapped.faults[0]}", stacklevel=3)
 
 
+def _raised(owner: Any, error: BaseException) -> None:
+    """An exception left the block of a context, its browser or all of Playwright: that is how the run ends."""
+    for tapped in list(_tapped.values()):
+        if tapped.is_of(owner):
+            tapped.failed = error
+
+
+blocks.hear(_raised)
+
+
 def _leave() -> None:
     """The interpreter ends: so do the contexts that nobody closed."""
-    error = getattr(sys, "last_exc", None)
+    error = blocks.failed(getattr(sys, "last_exc", None))
     for tapped in list(_tapped.values()):
         tapped.left(error)
 

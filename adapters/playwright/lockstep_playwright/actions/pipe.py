@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -102,6 +103,10 @@ class Pipe:
             self._send = connection._transport.send
             connection._transport.send = self._sends
             self._describe = self._by_metadata
+        transport = _transport_of(connection, self._send)
+        if transport is not None:
+            # Before the driver is stopped, as where a `with` block of all of Playwright ends.
+            transport.request_stop = partial(self._when_drained, transport.request_stop)
 
     @classmethod
     def of(cls, implementation: Any) -> Pipe:
@@ -178,19 +183,19 @@ class Pipe:
             if not self._goes(watchers, object, message, sent):
                 return
         if self._watchers and message.get("method") == "close" and object is not None and object._type == "Browser":
-            self._close(message)
+            self._when_drained(partial(self._send, message))  # no context is told that it closes before that
             return
         self._send(message)
 
-    def _close(self, message: Message) -> None:
-        """Of the browser: no context is told that it closes before that."""
+    def _when_drained(self, then: Callable[[], Any]) -> None:
+        """Calls it once every watcher has told what has ended."""
         left = [watcher for watchers in self._watchers.values() for watcher in watchers]
 
         def next() -> None:
             if left:
                 left.pop().drained(next)
             else:
-                self._send(message)
+                then()
 
         next()
 
@@ -279,6 +284,14 @@ class Pipe:
                 watcher.ended(zone)
             except Exception as error:
                 self.fault("the end of an action", error)
+
+
+def _transport_of(connection: Any, send: Callable[[Message], None]) -> Any:
+    """What carries the messages; None where there is no seam for it. Since 1.65 only the function that the connection
+    sends them with knows it."""
+    cells = getattr(send, "__closure__", None) or ()
+    known = [getattr(connection, "_transport", None), *(cell.cell_contents for cell in cells)]
+    return next((each for each in known if callable(getattr(each, "request_stop", None))), None)
 
 
 def _unheard(where: str, error: BaseException) -> None:

@@ -82,6 +82,12 @@ class Watch:
         if self._pipe is not None:
             self._pipe.unwatch(self._context._guid, self)
 
+    def tell_rest(self) -> None:
+        """Tells what has ended, without the page behind it where that has not been seen: nobody will any more."""
+        for underway in self._ended:
+            underway.complete = True
+        self._tell()
+
     def page_number(self, page: Any) -> int:
         """Of a page of either API, as its actions have it; 0 of one of another context."""
         known = self._pages.get(getattr(page, "_impl_obj", page)._guid)
