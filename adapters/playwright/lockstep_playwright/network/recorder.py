@@ -29,7 +29,7 @@ class Recorder:
         """See `Answerer.asked`."""
         told = requests.told(asked)
         call = self._calls.call(asked.lane, HTTP)
-        call.ask(told.name, told.request, told.key)
+        call.ask(told.name, told.request, told.key, declared=told.declared)
         self._open[asked.id] = call
         return Go()
 

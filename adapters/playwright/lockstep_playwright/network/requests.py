@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec.structs import replace
-
 from lockstep.log.model import Value
 from lockstep.session.call import Asked as Told
+from lockstep.session.policy import NO_RULES, Declared, judge
 from lockstep.taps.http import request as core
 from lockstep_playwright.layout import HTTP, SOCKET
 from lockstep_playwright.network.exchange import Asked
@@ -24,7 +23,13 @@ _EVENTS = "text/event-stream"
 _BLOB = re.compile(rb"(blob:(?:https?://[^/\s\"']+|null)/)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def told(asked: Asked) -> Told:
+class Request(Told, frozen=True):
+    """A request, with what it shows of its effect beside its method; None where that is nothing."""
+
+    declared: Declared | None = None
+
+
+def told(asked: Asked) -> Request:
     """What `Call.ask` wants to know of a request."""
     wanted = [pair for pair in asked.headers if _is_wanted(*pair)]
     found = core.asked(asked.method, asked.url, wanted, asked.body)
@@ -34,7 +39,9 @@ def told(asked: Asked) -> Told:
     request: dict[str, Value] = {
         "method": asked.method, "url": asked.url, "headers": headers, "body": asked.body, "for": asked.resource,
     }  # fmt: skip
-    return replace(found, kind=HTTP, request=request, key=key)
+    # A page may ask a model by itself. That is a POST like any other, but for what it says.
+    declared = judge(found.kind, found.name, request, None, NO_RULES) if found.kind != HTTP else None
+    return Request(found.name, HTTP, request, key, declared)
 
 
 def is_icon(asked: Asked) -> bool:
@@ -54,10 +61,10 @@ def _is_icon(resource: str, headers: Iterable[Any]) -> bool:
     return resource == "Other" and accepts.startswith("image/")
 
 
-def socket(url: str, protocols: tuple[str, ...]) -> Told:
+def socket(url: str, protocols: tuple[str, ...]) -> Request:
     """The same of a WebSocket."""
     request: dict[str, Value] = {"url": url, "protocols": list(protocols)}
-    return Told(url, SOCKET, request, request)
+    return Request(url, SOCKET, request, request)
 
 
 def _is_wanted(name: str, value: str) -> bool:

@@ -52,12 +52,12 @@ class Match(msgspec.Struct, frozen=True):
         return piece
 
 
-async def match(calls: Calls, lane: str, told: Asked, note: Note) -> Match:
+async def match(calls: Calls, lane: str, told: requests.Request, note: Note) -> Match:
     """`lane`: "" where nobody knows who asks. Raises what is latched: Divergence, Cut, Refusal."""
     if isinstance(calls, Serving):
         return _served(calls, lane, told, note)
     call = calls.call(lane or LANE, told.kind)
-    call.ask(told.name, told.request, told.key)
+    call.ask(told.name, told.request, told.key, declared=told.declared)
     if call.held:
         await call.aready()
     if call.live:
