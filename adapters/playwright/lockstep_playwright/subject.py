@@ -16,7 +16,7 @@ from typing import Any
 import lockstep
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.log.model import Value
-from lockstep_playwright import subject_agent
+from lockstep_playwright import layout, subject_agent
 
 _numbers = itertools.count(1)
 
@@ -70,7 +70,8 @@ class Browser:
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         def judge(view: Any) -> bool | None:
-            return bad(view.result[-1]) if view.state == "complete" and view.result else None
+            shown = [call.outcome for call in view.calls if call.kind == layout.BROWSER]
+            return bad(str(shown[-1])) if view.state == "complete" and shown else None
 
         verdict = lockstep.bisect(run, target(work, []), bad=judge, store=work.store)
         return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)

@@ -1,6 +1,7 @@
 """The agent of a scenario as a program that drives a browser: its model and its tools are what a page asks for.
 
-A tool that reads is a GET, one that acts a POST, as on any site. The agent shows its last word in the page.
+A tool that reads is a GET, one that acts a POST, as on any site. What the agent has heard it shows in the page, and
+looks at it there: that is where a run that was recorded by a tap has it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from lockstep.conformance import outside, plain_loop
 from lockstep.conformance.plain_loop import Ask, ModelFailed
 from lockstep.conformance.scenario import Tool
 from lockstep.conformance.subject import Work
+from lockstep.conformance.world import tokens
 
 # In the page. A stream's pieces are told by a function of the agent's; of one that breaks off a browser keeps what it
 # has handed out by then and drops the rest, so nothing of that is used.
@@ -45,7 +47,7 @@ _USE = """async (calls) => Promise.all(calls.map(async ([url, reads, argument]) 
         });
     return answer.json();
 }))"""
-_SHOW = "(word) => { document.title = word; }"
+_SHOW = "([word, title]) => { document.title = title; }"
 
 type Run = Callable[[Any], list[str]]
 type ARun = Callable[[Any], Awaitable[list[str]]]
@@ -67,6 +69,7 @@ def agent(work: Work, pieces: list[str]) -> Run:
             try:
                 answer = page.evaluate(*wishes.send(answer))
             except StopIteration as end:
+                page.title()
                 return end.value  # type: ignore[no-any-return]
 
     return run
@@ -85,6 +88,7 @@ def aagent(work: Work, pieces: list[str]) -> ARun:
             try:
                 answer = await page.evaluate(*wishes.send(answer))
             except StopIteration as end:
+                await page.title()
                 return end.value  # type: ignore[no-any-return]
 
     return run
@@ -114,7 +118,8 @@ def _wishes(work: Work) -> Generator[Script, Any, list[str]]:
         except StopIteration as end:
             words: list[str] = end.value
             for word in words:
-                yield _SHOW, word
+                # As a repetition, which it is: each answer is the outcome of the one effect that gave it.
+                yield _SHOW, [word, " ".join(f"~{token}" for token in tokens(word))]
             return words
         if isinstance(wish, Ask):
             answer = yield from _ask(work, wish)
