@@ -68,6 +68,7 @@ class Answers:
         self._log = log
         self._count = 0
         self._again = 0
+        self._tries = 0
         self._library = secrets.token_hex(4)
         self._left: list[str] = []
         self._leaving = asyncio.Event()
@@ -144,6 +145,18 @@ class Answers:
         self._again += 1
         return web.Response(text=f"{self._again}: {self.told()}")
 
+    async def flaky(self, request: web.Request) -> web.StreamResponse:
+        """Fails, breaks off, and then works."""
+        self._tries += 1
+        if self._tries == 2:
+            half = web.StreamResponse(headers={"content-length": "100"})
+            await half.prepare(request)
+            await half.write(b"half")
+            assert request.transport is not None
+            request.transport.close()
+            return half
+        return web.Response(status=503 if self._tries == 1 else 200, text=self.told())
+
     async def packed(self, request: web.Request) -> web.Response:
         coding = request.match_info["coding"]
         data = (self.told() + " packed" * 20).encode()
@@ -163,6 +176,11 @@ class Answers:
         if request.match_info["how"] == "held":
             await asyncio.Event().wait()
         return answer
+
+    async def events_again(self, request: web.Request) -> web.Response:
+        """One event, and then the page has to connect anew, soon."""
+        text = f"retry: 30\ndata: {self.told()}\n\n"
+        return web.Response(text=text, content_type="text/event-stream")
 
     async def chunks(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"content-type": "text/plain", "cache-control": "no-store"})
@@ -263,8 +281,10 @@ class Answers:
         route("POST", "/moved/307", self.moved_as_it_is)
         route("POST", "/post", self.post)
         route("GET", "/again", self.again)
+        route("GET", "/flaky", self.flaky)
         route("GET", "/packed/{coding}", self.packed)
         route("GET", "/binary", self.binary)
+        route("GET", "/events/again", self.events_again)
         route("GET", "/events/{how}", self.events)
         route("GET", "/chunks", self.chunks)
         route("GET", "/talk", self.talk)

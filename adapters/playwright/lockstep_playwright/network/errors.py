@@ -19,6 +19,7 @@ _CALLED = {
     "BlockedByClient": "net::ERR_BLOCKED_BY_CLIENT",
     "BlockedByResponse": "net::ERR_BLOCKED_BY_RESPONSE",
 }
+CUT_SHORT = "net::ERR_CONTENT_LENGTH_MISMATCH"
 _REASONS = {error: reason for reason, error in _CALLED.items()}
 
 

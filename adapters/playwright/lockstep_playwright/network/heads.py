@@ -68,6 +68,12 @@ def is_open_ended(head: Head) -> bool:
     return is_endless(head) or not header(head.headers, "content-length")
 
 
+def is_cut_short(head: Head, body: bytes) -> bool:
+    """Whether less has come than was said. The browser hands such a body out as if it were whole, and then fails it."""
+    length = header(head.headers, "content-length")
+    return not head.decoded and length.isdecimal() and len(body) < int(length)
+
+
 class Cookies:
     """Set-Cookie lines, which only the Network domain tells: by the request's name, which the hops of a redirect share.
 

@@ -234,7 +234,7 @@ class Intercept:
                 return
             found = await self._transport.send("Fetch.getResponseBody", {"requestId": name})
             data = b64decode(found["body"]) if found.get("base64Encoded") else found["body"].encode()
-            self._tell(held, (head, data))
+            self._tell(held, (head, data), errors.CUT_SHORT if heads.is_cut_short(head, data) else "")
         except CdpError as error:
             if not error.gone:
                 self._fault("the body of an answer", error)
@@ -243,7 +243,7 @@ class Intercept:
         finally:
             self._go_on(name)
 
-    def _tell(self, held: Held, answer: tuple[Any, bytes]) -> None:
+    def _tell(self, held: Held, answer: tuple[Any, bytes], error: str = "") -> None:
         head, data = answer
         if held.over or held.asked is None:
             return
@@ -251,7 +251,7 @@ class Intercept:
         held.answerer.answered(held.asked, head)
         if data:
             held.answerer.part(held.asked, data)
-        self._end(held)
+        self._end(held, error)
 
     def _go_on(self, name: str) -> None:
         self._transport.post("Fetch.continueRequest", {"requestId": name})

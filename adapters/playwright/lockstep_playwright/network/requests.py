@@ -50,6 +50,11 @@ def is_icon(asked: Asked) -> bool:
     return _is_icon(asked.resource, asked.headers)
 
 
+def is_of_events(asked: Asked) -> bool:
+    """Whether it opens a stream of events: when one ends, the browser asks for the next, by a clock of its own."""
+    return any(_is_of_events(*pair) for pair in asked.headers)
+
+
 def is_icons(request: Value) -> bool:
     """The same of a request as it is stored."""
     found: Any = request if isinstance(request, dict) else {}
@@ -69,7 +74,11 @@ def socket(url: str, protocols: tuple[str, ...]) -> Request:
 
 def _is_wanted(name: str, value: str) -> bool:
     lower = name.lower()
-    return lower in _WANTED or (lower == "accept" and value.strip() == _EVENTS)
+    return lower in _WANTED or _is_of_events(name, value)
+
+
+def _is_of_events(name: str, value: str) -> bool:
+    return name.lower() == "accept" and value.strip() == _EVENTS
 
 
 def _renamed(body: bytes) -> bytes:

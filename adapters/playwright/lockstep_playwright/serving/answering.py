@@ -26,7 +26,7 @@ from lockstep_playwright.network.sockets import Told
 from lockstep_playwright.serving import cookies, outcome, streams
 from lockstep_playwright.serving.lasting import Kept
 from lockstep_playwright.serving.line import Line
-from lockstep_playwright.serving.matching import Match, Note, is_recorded, match
+from lockstep_playwright.serving.matching import Match, Note, is_once_more, is_recorded, match
 from lockstep_playwright.serving.outcome import Shape
 from lockstep_playwright.serving.pace import Pace
 from lockstep_playwright.serving.wall import Wall
@@ -61,6 +61,8 @@ class Answering:
         kept = self._kept.find(told.key)
         if (kept is not None or requests.is_icon(asked)) and not is_recorded(self._calls, told):
             return kept or Fail()
+        if requests.is_of_events(asked) and is_once_more(self._calls, told):
+            return Hold()  # how often a browser comes back is a race with what it is given meanwhile
         try:
             found = await match(self._calls, asked.lane, told, self._note)
         except Cut:

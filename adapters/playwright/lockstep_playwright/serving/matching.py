@@ -76,6 +76,14 @@ def is_recorded(calls: Calls, told: Asked) -> bool:
     return _elsewhere(serving, key) is not None
 
 
+def is_once_more(calls: Calls, told: Asked) -> bool:
+    """Whether a replay has all the recorded calls behind it that asked the same, and there were some."""
+    if not isinstance(calls, Serving) or is_recorded(calls, told):
+        return False
+    key = calls.recognised(calls.strand(LANE), told.kind, told.name, told.request, told.key)[2]
+    return any(effect.begin.key == key for lane in calls.tape.lanes.values() for effect in lane.effects)
+
+
 def _served(serving: Serving, lane: str, told: Asked, note: Note) -> Match:
     strand = serving.strand(lane or LANE)
     hidden, request, key = serving.recognised(strand, told.kind, told.name, told.request, told.key)
