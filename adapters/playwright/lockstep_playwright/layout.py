@@ -94,14 +94,15 @@ def turn_request(options: Value, state: Any, pages: int, api: str, blank: int = 
     api      "sync" or "async"
     """
     cookies: list[Value] = [_cookie_line(each) for each in state.get("cookies") or ()]
-    told: dict[str, Value] = {"cookies": cookies, "origins": state.get("origins") or []}
+    # "jar": of what is called "cookies" the whole would be hidden, with the places that the cookies are for.
+    told: dict[str, Value] = {"jar": cookies, "origins": state.get("origins") or []}
     return {"options": options, "state": told, "pages": pages, "blank": blank, "api": api}
 
 
 def storage_state(request: Mapping[str, Any]) -> dict[str, Any]:
     """The storage state in what a turn was begun with, as Playwright has it."""
     told = request.get("state") or {}
-    cookies = [_cookie(each) for each in told.get("cookies") or ()]
+    cookies = [_cookie(each) for each in told.get("jar") or ()]
     return {"cookies": cookies, "origins": list(told.get("origins") or ())}
 
 

@@ -191,6 +191,28 @@ class Player:
         """See `Told`: a replay compares what the browser says."""
         return None
 
+    def served(self, action: Action) -> Given | None:
+        """See `Told`."""
+        if action.kind != "read":
+            expected = self._on.get(action.number)
+            if self.over or expected is None:
+                return None
+            said = expected.said
+            error = said.get("error")
+            if error is None:
+                return Given(self._serving.secrets.reveal(said.get("result")))
+        else:
+            effect = self._reads.get(action.number, (None, None))[1]
+            if self.over or effect is None or not effect.ended:
+                return None
+            seq, event, _ = effect.pieces[-1]
+            body: Any = self._serving.tape.body(seq)
+            if event.what == Status.OK:
+                return Given(self._serving.secrets.reveal(body))
+            error = {"name": body.get("name"), "message": " ".join(map(str, body.get("args") or ()))}
+        told = {name: str(each or "") for name, each in error.items()}
+        return Given(error={**told, "message": told.get("message", "").removeprefix(f"{action.api}: ")})
+
     def expected(self, action: Action) -> tuple[str, str] | None:
         """See `Told`."""
         expected = self._on.get(action.number)

@@ -160,6 +160,9 @@ class Recorder:
     def given(self, action: Action) -> Given | None:
         return None
 
+    def served(self, action: Action) -> Given | None:
+        return None
+
     def expected(self, action: Action) -> tuple[str, str] | None:
         return None
 

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from lockstep.log.model import Status, Value
-from lockstep.session.call import Call, Piece
+from lockstep.session.call import Asked, Call, Piece
 from lockstep.session.native.forking import Forking, Undecided
-from lockstep.session.tail import Edit
+from lockstep.session.tail import Edit, Refuse
+from lockstep.taps.http import request as requests
 from lockstep_playwright import layout
 from lockstep_playwright.actions import Action, Done, Given
 from lockstep_playwright.playing import Player
@@ -91,6 +92,29 @@ class Tailing(Forking):
             self.went("edited", 0)
         return call, edit
 
+    def let_go(self, told: Asked) -> None:
+        """A request that the program makes without the browser, past the cut: the policy is asked, and its action says
+        what came of it. Raises Refusal."""
+        call: Any = self.call(layout.LANE, told.kind)
+        call.ask(told.name, told.request, told.key)
+        hidden, request, digest = self.later.recognised(
+            self.later.strand(layout.LANE), told.kind, told.name, told.request, told.key
+        )
+        verdict = self.tail.decide(layout.LANE, told.kind, hidden, digest, request, None, 0)
+        if isinstance(verdict, Refuse):
+            self.refuse(call, verdict, hidden, request)
+        self.went("", 0)
+
+    def read_before(self, action: Action) -> Given | None:
+        """What a read gave when it was recorded; None of one that was not."""
+        later, lane = self.later, layout.read_lane(layout.action_lane(action.page))
+        request: Value = {"api": action.api, "arguments": action.arguments}
+        key = later.recognised(later.strand(lane), layout.BROWSER, action.name, request, request)[2]
+        for effect in later.tape.lane(lane).effects:
+            if effect.begin.key == key and effect.ended and effect.pieces[-1][1].what == Status.OK:
+                return Given(later.secrets.reveal(later.tape.body(effect.pieces[-1][0])))
+        return None
+
     def past(self) -> None:
         """The part that is served is over: no call of it is expected any more."""
         self.journal.looped = self.journal.looped | {layout.LANE}
@@ -141,6 +165,8 @@ class Crossing:
         if action.kind == "read":
             self._look(action)
             return None
+        if action.alone:
+            return self._later(action)
         if self._calls.gate.is_open:
             self._recorder.began(action)
             return None
@@ -156,6 +182,9 @@ class Crossing:
         await self._calls.gate.passed(lambda: latch.stopped)
         if latch.stopped:
             latch.raise_it()
+        if action.alone:
+            said = action.arguments
+            self._calls.let_go(requests.asked(str(said.get("method") or "GET"), str(said.get("url")), [], b""))
         self._recorder.began(action)
 
     def _look(self, action: Action) -> None:
@@ -178,6 +207,12 @@ class Crossing:
             return Given(value)
         raised: Any = value
         return Given(error={"name": str(raised.get("name")), "message": " ".join(map(str, raised.get("args") or ()))})
+
+    def served(self, action: Action) -> Given | None:
+        """See `Told`: past the cut it is made. What is read there of an answer from before, nobody else has."""
+        if action.number in self._played:
+            return self._player.served(action)
+        return self._calls.read_before(action) if action.kind == "read" else None
 
     def looking(self, action: Action) -> None:
         """See `Told`."""

@@ -69,6 +69,9 @@ class Heard:
     def given(self, action: Action) -> Given | None:
         return self.edits.get(action.name)
 
+    def served(self, action: Action) -> Given | None:
+        return None
+
     def expected(self, action: Action) -> tuple[str, str] | None:
         return self.wanted.get(action.name)
 

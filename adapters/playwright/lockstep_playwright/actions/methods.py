@@ -116,6 +116,9 @@ _METHODS: dict[str, Method] = {
     "BrowserContext.clockSetSystemTime": Method(ACTION, "set clock"),
 }
 
+# Of requests that the program makes without the browser.
+ALONE = frozenset({"fetch", "fetchResponseBody"})
+
 _READS = {
     "Frame": "title content innerText innerHTML textContent getAttribute inputValue isChecked isDisabled isEnabled "
     "isHidden isVisible isEditable querySelector querySelectorAll queryCount ariaSnapshot ariaSnapshotJSON "

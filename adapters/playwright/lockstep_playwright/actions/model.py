@@ -24,6 +24,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     frame      the frame's place, "" for the main frame: its name or address
     site       "file:line in function" of the user's code, "" where it is not known (a task of its own)
     url        of its frame, when it began
+    alone      whether it is a request that the program makes without the browser, or what it reads of its answer
     beside     numbers of the actions that were on at the same time and began before
     """
 
@@ -36,6 +37,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     frame: str = ""
     site: str = ""
     url: str = ""
+    alone: bool = False
     beside: tuple[int, ...] = ()
 
 
@@ -103,6 +105,11 @@ class Told(Protocol):
 
     def given(self, action: Action) -> Given | None:
         """What a read gives, if not what the browser says. Asked when it has said it, and before `end`."""
+        ...
+
+    def served(self, action: Action) -> Given | None:
+        """What one that is `alone` gives without being made: it would leave, past whatever stands before the browser's
+        network. Asked when it has begun. None: it is made."""
         ...
 
     def expected(self, action: Action) -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from lockstep.log import untapped
 from lockstep.session import sites
-from lockstep_playwright.actions import methods, pictures, values
+from lockstep_playwright.actions import alone, methods, pictures, values
 from lockstep_playwright.actions.driven import Pause, Until, drive, later, settle
 from lockstep_playwright.actions.looking import SETTLING, Looker, State
 from lockstep_playwright.actions.methods import ACTION, READ
@@ -239,7 +239,7 @@ class Watch:
             assert self._pipe is not None
             settle(self._pipe.loop, waits, lambda error: self._may_go(underway, error))
             return False
-        return self._look_before(underway)
+        return not self._serves(underway) and self._look_before(underway)
 
     def _may_go(self, underway: Underway, error: BaseException | None) -> None:
         if isinstance(error, Exception):
@@ -247,8 +247,21 @@ class Watch:
             error = None
         if error is not None:
             self._refuse(underway, error)
-        elif self._look_before(underway):
+        elif not self._serves(underway) and self._look_before(underway):
             self._leave(underway)
+
+    def _serves(self, underway: Underway) -> bool:
+        """Whether its caller is answered here, so that its message does not leave."""
+        action = underway.action
+        given = self._told.served(action) if action is not None and action.alone else None
+        if given is None:
+            return False
+        assert self._pipe is not None
+        underway.left = True
+        for cookie in alone.cookies(given):
+            self._pipe.ask(self._context._guid, "addCookies", {"cookies": [cookie]}, lambda result, error: None)
+        self._pipe.answer(underway.sent.message, alone.reply(underway.sent.message["method"], given))
+        return True
 
     def _look_before(self, underway: Underway) -> bool:
         page = underway.page
@@ -306,6 +319,7 @@ class Watch:
             page=page.number if page is not None else 0,
             frame="" if frame is None or page is None or page.looker.is_main(frame) else frame._name or frame._url,
             site=_site(sent.frames),
+            alone=kind == "APIRequestContext" and method in methods.ALONE,
             url=getattr(frame or (page and page.main), "_url", "") or "",
             beside=tuple(
                 other.action.number for other in self._open.values() if other.action and other is not underway

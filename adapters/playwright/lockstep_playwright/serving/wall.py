@@ -38,6 +38,7 @@ _STREAM = "/lockstep/stream/"
 _HEAD = 1 << 18  # bytes of the head of a request
 _TLS = 0x16  # the first byte of a handshake
 _H2 = b"\x02h2\x08http/1.1"  # what a browser offers to speak for requests; for a WebSocket, only the second
+_UPGRADE = b"upgrade: websocket"
 _HELLO = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _AWAY = b"HTTP/1.1 502 Nothing leaves a replay\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _GONE = b"HTTP/1.1 404 Not here\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -154,6 +155,12 @@ class Wall:
         clear.unread(first)
         if first[0] == _TLS and self.is_open and (self._certificate is None or _H2 in first):
             await beyond.tunnel(clear, target, first)
+        elif first[0] != _TLS and _UPGRADE not in first.lower():
+            # A request of the program's own: with a context's proxy, Playwright's driver sends it here too.
+            if self.is_open:
+                await beyond.tunnel(clear, target, first)
+            else:
+                self._turn_away(target)
         elif first[0] != _TLS:
             await self._talk(clear, "ws", target)
         elif self._certificate is None:

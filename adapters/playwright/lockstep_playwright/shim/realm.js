@@ -112,6 +112,8 @@
   };
   here.now = now;
 
+  // A clock that the program has set (`page.clock`) was put here before: it stays.
+  if (globalThis.__pwClock) return;
   method(Date, "now", now);
   const plain = globalThis.Date;
   const told = new Proxy(plain, {

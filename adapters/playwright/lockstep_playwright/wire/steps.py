@@ -62,6 +62,9 @@ class Steps:
     def given(self, action: Action) -> None:
         return None
 
+    def served(self, action: Action) -> None:
+        return None
+
     def expected(self, action: Action) -> None:
         return None
 
