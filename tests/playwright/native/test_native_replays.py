@@ -49,7 +49,8 @@ def test_a_page_that_has_become_another_one_differs(shop: Shop, store: str, chro
     shop.shown = "something new"
     done = lockstep.replay("playwright/mocked", shop.mocked, store=store)
     assert done.report.difference is not None
-    assert (done.report.difference.code, done.report.difference.path) == ("LS112", "dom")
+    assert (done.report.difference.code, done.report.difference.step) == ("LS112", 2)
+    assert "something new" in done.report.difference.actual
     shop.shown = "as ever"
     assert lockstep.replay("playwright/mocked", shop.mocked, store=store).identical
 

@@ -1,5 +1,9 @@
 """What becomes of contexts that are tapped: each is a run of its own, and the program goes on whatever happens."""
 
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from browser_site import Site
 from native_agents import Shop
@@ -142,17 +146,12 @@ def test_another_clients_browser_is_recorded_and_cannot_be_run_again(
         lockstep.replay("playwright/theirs", shop.one_form, store=store)
 
 
-def hosted(playwright: Playwright, chromium: str):
+@contextmanager
+def hosted(playwright: Playwright, chromium: str) -> Iterator[str]:
     """The endpoint of a browser with a DevTools port, for a block."""
-    from contextlib import contextmanager
-
-    from lockstep_playwright.hosting import free_port
-
-    @contextmanager
-    def opened():
-        port = free_port()
-        launched = playwright.chromium.launch(executable_path=chromium, args=[f"--remote-debugging-port={port}"])
-        yield f"http://127.0.0.1:{port}"
-        launched.close()
-
-    return opened()
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    launched = playwright.chromium.launch(executable_path=chromium, args=[f"--remote-debugging-port={port}"])
+    yield f"http://127.0.0.1:{port}"
+    launched.close()
