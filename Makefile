@@ -20,6 +20,7 @@ demo:
 # The longest first: CI does two at a time, and the short ones fill what is left.
 test: test-oldest test-recording test-langgraph test-debugger test-temporal test-playwright test-playwright164 test-openai2 \
 	test-agents test-mcp
+	@.ci/browser --last
 
 test-main: test-recording test-debugger test-langgraph test-temporal test-playwright
 
@@ -47,14 +48,14 @@ test-temporal:
 
 test-playwright:
 	@.ci/environment main
-	@.ci/browser .venv
-	.venv/bin/python -m pytest tests/playwright $(ARGS)
+	@tests=$$(.ci/browser .venv tests/playwright) || exit 1; \
+		[ -z "$$tests" ] || .venv/bin/python -m pytest $$tests $(ARGS)
 
 # Playwright's client as it was before it was written anew.
 test-playwright164:
 	@.ci/environment playwright164
-	@.ci/browser .venv-playwright164
-	.venv-playwright164/bin/python -m pytest tests/playwright $(ARGS)
+	@tests=$$(.ci/browser .venv-playwright164 tests/playwright) || exit 1; \
+		[ -z "$$tests" ] || .venv-playwright164/bin/python -m pytest $$tests $(ARGS)
 
 test-agents:
 	@.ci/environment agents
@@ -70,10 +71,10 @@ VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log session
 
 test-oldest:
 	@.ci/environment oldest
-	@.ci/browser .venv-oldest
+	@browsers=$$(.ci/browser .venv-oldest $(addprefix tests/playwright/, actions wire)) || exit 1; \
 	.venv-oldest/bin/python -m pytest $(VERSIONED) $(addprefix tests/langgraph/, fork replay saver session) \
 		$(addprefix tests/temporal/, fork history record replay streams server/test_kitchen_sink.py) \
-		tests/playwright $(ARGS)
+		$$browsers $(ARGS)
 
 # Nothing but the SDKs of models is another one here, and what they ask with.
 SDKS = $(addprefix tests/, taps/http/test_aiohttp.py taps/http/test_sdks.py testing)
