@@ -18,6 +18,7 @@ from typing import Any
 
 from lockstep_playwright import connecting
 from lockstep_playwright.actions import Told, Watch
+from lockstep_playwright.actions.driven import settle
 from lockstep_playwright.apart import Apart
 from lockstep_playwright.cdp import sessions, socket
 from lockstep_playwright.cdp.transport import Transport
@@ -76,8 +77,19 @@ class Attached:
 
     async def watch(self, told: Told, *, attachments: bool = True) -> None:
         """Has the agent's actions told. Raises AdapterError LS410."""
-        self._watch = Watch(self.context, told, attachments=attachments)
+        self._watch = Watch(self.context, told, attachments=attachments, abreast=self._abreast)
         await self._watch.attach()
+
+    def _abreast(self, then: Callable[[], None]) -> None:
+        """Calls it, in Playwright's loop, once the connection has told of all answers that were over by now. A page may
+        have had the last of one before we hear so, and what it did with that would be over before it came."""
+        linked, loop = self._linked, self.context._impl_obj._loop
+        if linked is None or not linked.intercept.unended():
+            then()
+        elif self._apart is None:
+            settle(loop, linked.abreast(), lambda _: then())
+        else:
+            self._apart.start(linked.abreast()).add_done_callback(lambda _: loop.call_soon_threadsafe(then))
 
     async def unlink(self) -> None:
         """Lets go of the browser, while it is there: what is held goes on, or fails."""

@@ -9,8 +9,10 @@ A context of Playwright's does not say how the browser calls it. A cookie of a m
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from lockstep_playwright.cdp.transport import CdpError, Params, Transport
@@ -24,6 +26,8 @@ type Fault = Callable[[str, BaseException], Any]
 
 _MARK = {"domain": "lockstep.invalid", "path": "/", "value": "1"}
 _DOCUMENTS = frozenset({"page", "iframe"})
+_NOTHING = {"expression": "0", "silent": True}
+_BUSY = 0.5  # seconds that a page may be busy with something else when it is asked
 _numbers = itertools.count(1)
 
 
@@ -34,6 +38,14 @@ class Linked:
         self.transport = transport
         self.targets = targets
         self.intercept = intercept
+
+    async def abreast(self) -> None:
+        """Returns once the ends of answers have been heard that their pages had by now. What is asked of a page is
+        answered behind what it has told before."""
+        asked = [self.transport.send("Runtime.evaluate", _NOTHING, session) for session in self.intercept.unended()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_BUSY):
+                await asyncio.gather(*asked, return_exceptions=True)
 
     async def close(self) -> None:
         """Lets go of what is held, and of the browser."""

@@ -29,6 +29,7 @@ from lockstep.log.model import Value
 from lockstep.log.native import LOOK
 
 LANE = "main"  # of the context, and of actions that are no page's
+ICON = "main/icon"  # of a browser that looks for the icon of a page, by itself
 READ = "read"  # what follows the lane of a page, of what is only looked at
 # `what` of the CAUSE events where an action begins, and where it is over and its page looked at; name: its number.
 BEGAN, LOOKED = "action", "looked"

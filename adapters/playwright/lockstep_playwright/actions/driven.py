@@ -98,6 +98,16 @@ class Pause(Wait):
         later(self._loop, self._seconds, lambda: resume(None))
 
 
+class Called(Wait):
+    """Until `begin` has called what it is given."""
+
+    def __init__(self, begin: Callable[[Callable[[], None]], object]) -> None:
+        self._begin = begin
+
+    def begin(self, resume: Callable[[Any], None]) -> None:
+        self._begin(lambda: resume(None))
+
+
 class Until(Wait):
     """Until what is put into `waiting` is called: True. Or until it has taken too long: False."""
 

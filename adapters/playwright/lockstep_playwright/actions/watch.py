@@ -22,7 +22,7 @@ from typing import Any
 from lockstep.log import untapped
 from lockstep.session import sites
 from lockstep_playwright.actions import alone, methods, pictures, values
-from lockstep_playwright.actions.driven import Pause, Until, drive, later, settle
+from lockstep_playwright.actions.driven import Called, Pause, Until, drive, later, settle
 from lockstep_playwright.actions.looking import SETTLING, Looker, State
 from lockstep_playwright.actions.methods import ACTION, READ
 from lockstep_playwright.actions.model import Action, Told
@@ -35,23 +35,29 @@ PATIENCE = (
     2.0  # seconds that a replayed page has to become as it was recorded, and that a close waits for the last look
 )
 _AGAIN = 0.02
+
+type Abreast = Callable[[Callable[[], None]], object]
 _LOOKS = frozenset({"expect", "wait for"})  # what an action of these verbs finds, it did not make
 
 
 class Watch:
     """See the package. One for each context."""
 
-    def __init__(self, context: Any, told: Told, *, looks: bool = True, attachments: bool = True) -> None:
+    def __init__(
+        self, context: Any, told: Told, *, looks: bool = True, attachments: bool = True, abreast: Abreast | None = None
+    ) -> None:
         """
         context      a `BrowserContext` of either API
         told         hears of its actions
         looks        whether pages are asked for their state before and behind each action. False: nothing is asked
         attachments  whether an accessibility snapshot and a picture are taken behind each action that changed the page
+        abreast      calls what it is given once everything is told that came, on other ways, before an action was over
         """
         self._context = getattr(context, "_impl_obj", context)
         self._told = told
         self._looks = looks
         self._attachments = looks and attachments
+        self._abreast = abreast
         self._pipe: Pipe | None = None
         self._pages: dict[str, Page] = {}
         self._open: dict[Any, Underway] = {}  # by the number of its message
@@ -336,10 +342,6 @@ class Watch:
             underway.complete = True
             self._tell()
             return
-        try:
-            self._told.looking(underway.action)
-        except Exception as error:
-            self._told.fault("the end of an action", error)
         page.looking += 1
 
         def seen(state: State | None, error: BaseException | None) -> None:
@@ -360,6 +362,12 @@ class Watch:
 
     async def _look_behind(self, underway: Underway, page: Page) -> State | None:
         assert self._pipe is not None and underway.action is not None
+        if self._abreast is not None:
+            await Called(self._abreast)
+        try:
+            self._told.looking(underway.action)
+        except Exception as error:
+            self._told.fault("the end of an action", error)
         if page.looker.session and not page.looker.parsed and not _is_early(underway):
             await Until(page.looker.parsing, self._pipe.loop, SETTLING)
         state = await page.looker.look()
