@@ -1,6 +1,6 @@
 """What hiding secrets costs: a scan of 100 kB, and what is added to a call of 1.4 kB (on the writer's thread).
 
-    python bench/secrets.py
+    python bench/hiding.py
 
 Prints microseconds, the best of several rounds. A union of the same patterns in `re` stands beside it.
 """
