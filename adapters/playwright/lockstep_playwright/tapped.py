@@ -21,6 +21,7 @@ from lockstep_playwright.shim.shim import Mode, Shim, fresh_seed
 type Store = str | os.PathLike[str] | None
 
 _BLANK = "about:blank"
+_SHELL = "HeadlessChrome/"  # how Chromium's headless shell names itself; the whole one says Chrome
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +39,7 @@ class Tapped:
 
     run     its name, "" until that is known; `over`: nothing more is recorded
     pages   how many pages had loaded when the tap came
+    is_shell  whether the browser is Chromium's headless shell
     failed  what the program that uses the context ended with, as far as somebody has said it
     """
 
@@ -46,6 +48,7 @@ class Tapped:
         self.over = False
         self.failed: BaseException | None = None
         self.pages = sum(page.url != _BLANK for page in context.pages)
+        self.is_shell = False
         self.recorder: Recorder | None = None
         self._context = context
         self._options = contexts.given(context)
@@ -65,6 +68,7 @@ class Tapped:
             raise
         except Exception as error:
             self.fault("the connection to the browser", error)
+        self.is_shell = str(about["product"]).startswith(_SHELL)
         # What our own store and packages are asked for is not the program's doing, where a session is on too.
         self.recorder = recorder = ours(self._recorder)(about)
         self.run = recorder.journal.run

@@ -119,6 +119,13 @@ def _keep(context: Any, tapped: Tapped) -> None:
             "recorded, so a replay has it not. Tap a context before its first page loads",
             stacklevel=3,
         )
+    if tapped.is_shell:
+        # Seen with 156, with nothing but `Fetch.enable` and `Fetch.continueRequest`: 4 of 8 pages with such a frame.
+        warnings.warn(
+            f"{tapped.run} is of Chromium's headless shell: in it frames of other sites may stop loading while requests "
+            'are held. Launch the whole browser: chromium.launch(channel="chromium")',
+            stacklevel=3,
+        )
     if tapped.faults:
         warnings.warn(f"{tapped.run} is incomplete: {tapped.faults[0]}", stacklevel=3)
 
