@@ -14,6 +14,7 @@ else; without one it is Playwright's, in Playwright's loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 from lockstep_playwright import connecting
@@ -89,7 +90,12 @@ class Attached:
         elif self._apart is None:
             settle(loop, linked.abreast(), lambda _: then())
         else:
-            self._apart.start(linked.abreast()).add_done_callback(lambda _: loop.call_soon_threadsafe(then))
+
+            def heard(_: object) -> None:
+                with suppress(RuntimeError):  # the program is at its end
+                    loop.call_soon_threadsafe(then)
+
+            self._apart.start(linked.abreast()).add_done_callback(heard)
 
     async def unlink(self) -> None:
         """Lets go of the browser, while it is there: what is held goes on, or fails."""

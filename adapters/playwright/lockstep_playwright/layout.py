@@ -4,7 +4,8 @@ A run is one browser context, its only turn the time from the tap to the context
 
     turn      BEGIN what="turn", name="context"; `turn_request`. END when the context closes
     exchange  a call of kind "http" in the lane of who asked: one for each hop. Its pieces: {"status", "headers"}, then
-              the body, whole or in chunks; END ok, or error with {"error": "net::ERR_…"}
+              the body, whole or in chunks; END ok, or error with {"error": "net::ERR_…"}. One by which the browser
+              looks for a page's icon is in the lane `main/icon`
     socket    a call of kind "websocket": frames {"from": "page" | "server", "text" | "base64"}; its end {"code", …}
     read      a call of kind "browser" in `page_lane(n)/read`: what the agent looked at, and what it was told
     step      STEP what="action" ("input" of the first), lane of its page, name = `click "#buy"`, key = `step_key`;
