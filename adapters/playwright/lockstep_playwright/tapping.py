@@ -122,8 +122,8 @@ def _keep(context: Any, tapped: Tapped) -> None:
     if tapped.is_shell:
         # Seen with 156, with nothing but `Fetch.enable` and `Fetch.continueRequest`: 4 of 8 pages with such a frame.
         warnings.warn(
-            f"{tapped.run} is of Chromium's headless shell: in it frames of other sites may stop loading while requests "
-            'are held. Launch the whole browser: chromium.launch(channel="chromium")',
+            f"{tapped.run} is of Chromium's headless shell: in it frames of other sites may stop loading while "
+            'requests are held. Launch the whole browser: chromium.launch(channel="chromium")',
             stacklevel=3,
         )
     if tapped.faults:
