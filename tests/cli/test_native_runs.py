@@ -314,3 +314,22 @@ def test_forged_records_are_shown_or_called_damaged(store: str, lockstep: Lockst
     for words in (("log", "odd"), ("show", "odd:1"), ("show", "odd:2"), ("show", "odd:2.1")):
         done = lockstep(*words)
         assert "Traceback" not in done.stderr and done.returncode in (0, 2), (words, done.stderr)
+
+
+@pytest.mark.parametrize("command", ["replay", "verify"])
+def test_a_target_is_not_isolated_in_silence(store: str, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    given: Any = {
+        "store": store,
+        "trust": False,
+        "isolate": True,
+        "as_json": False,
+        "debug": False,
+        "target": "app:graph",
+    }
+    with pytest.raises(SystemExit) as ended:
+        if command == "replay":
+            replaying.replay("t-91", [], speed=0.0, **given)
+        else:
+            replaying.verify("t-91", [], times=1, authentic=False, **given)
+    assert ended.value.code == 125
+    assert "LS402 --isolate is for commands" in capsys.readouterr().err

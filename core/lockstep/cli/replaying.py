@@ -46,6 +46,7 @@ def replay(
         if target:
             from lockstep.cli import targets
 
+            _in_this_process(isolate)
             done = targets.replay(path, run, target, speed=speed, as_json=as_json, depth=depth, turn=turn, until=until)
         else:
             needs_target(path, run)
@@ -96,6 +97,16 @@ def needs_target(path: str, address: str) -> None:
         )
 
 
+def _in_this_process(isolate: bool) -> None:
+    """Raises TargetError LS402 for a target that is to run without a network: this process has one."""
+    if isolate:
+        raise TargetError(
+            Code.BAD_TARGET,
+            "--isolate is for commands, and a target runs in this process: start lockstep itself without a network "
+            "(unshare -rn lockstep replay …)",
+        )
+
+
 def verify(
     run: str, command: Sequence[str], *, store: str | None, times: int, authentic: bool, target: str = "", trust: bool,
     isolate: bool, as_json: bool, debug: bool,
@@ -104,6 +115,8 @@ def verify(
     process, so that each replay after the first one finds what the one before has left."""
     with failures.reported(as_json=as_json, debug=debug):
         path = str(locate(store))
+        if target:
+            _in_this_process(isolate)
         checked = checks.check(path, run)
         refused = authentic and not checked.authentic
         lines = render.checking(checked)
