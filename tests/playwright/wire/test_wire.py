@@ -87,7 +87,7 @@ def test_a_session_in_code_does_the_same(site: Site, chromium: str) -> None:
         bought = shop()
     site.kill()
     replay = lockstep.replay("shop", shop)
-    assert (replay.identical, replay.result) == (True, bought), replay.divergence
+    assert (replay.identical, replay.result) == (True, bought), (replay.divergence, replay.report)
     selectors[0] = "#count"
     replay = lockstep.replay("shop", shop)
     assert not replay.identical

@@ -366,7 +366,7 @@ def test_tasks_whose_answers_came_at_once_are_resumed_before_any_of_them_gets_fu
         return found
 
     async def live(call: Any, name: str) -> None:
-        await asyncio.sleep({"a": 0.02, "b": 0.01, "c": 0.01}[name])
+        await asyncio.sleep({"a": 0.5, "b": 0.01, "c": 0.01}[name])
         call.end(Status.OK, name)
 
     async def again(call: Any, name: str) -> None:
