@@ -152,7 +152,9 @@ class Ticks:
 
     def _unwind(self, loop: Any) -> None:
         self.stop(loop)
-        if not self.raised:
+        # Again where nothing is left that could resume it: a program that took the first for the failure of one call,
+        # and waits for more, would wait for ever.
+        if not self.raised or not (loop._ready or loop._scheduled):
             self.raised = True
             self.session.raise_latched()
 
