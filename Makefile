@@ -54,7 +54,7 @@ test-playwright:
 # Playwright's client as it was before it was written anew: what goes through it. The rest speaks with the browser itself.
 test-playwright164:
 	@.ci/environment playwright164
-	@tests=$$(.ci/browser .venv-playwright164 $(addprefix tests/playwright/, actions native pains serving wire)) || exit 1; \
+	@tests=$$(.ci/browser .venv-playwright164 $(addprefix tests/playwright/, actions wire)) || exit 1; \
 		[ -z "$$tests" ] || .venv-playwright164/bin/python -m pytest $$tests $(ARGS)
 
 test-agents:
