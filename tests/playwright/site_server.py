@@ -261,6 +261,8 @@ class Answers:
         return web.json_response({"number": int(number), "price": price})
 
     async def small(self, request: web.Request) -> web.Response:
+        """A number, `?after=` some seconds."""
+        await asyncio.sleep(float(request.query.get("after", 0)))
         return web.Response(text=request.match_info["number"])
 
     async def large(self, request: web.Request) -> web.Response:

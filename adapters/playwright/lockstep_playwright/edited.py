@@ -18,7 +18,7 @@ from lockstep.debugger import edits as editing
 from lockstep.debugger.edits import Edit
 from lockstep.errors import AddressError, Code, EditError
 from lockstep.log.address import Address
-from lockstep.log.model import Status, Value
+from lockstep.log.model import Kind, Status, Value
 from lockstep.log.timeline import Effect, Place, Timeline
 from lockstep.session.call import Piece
 from lockstep.session.tail import Edit as Answered
@@ -33,7 +33,7 @@ class Edits(msgspec.Struct, frozen=True):
 
     answers  of calls, as the tail of a fork gives them
     told     as they were given, by address
-    first    position of the first piece of a recorded answer that is edited, None where nothing is
+    first    position of the first event that no branch with them can share, None where nothing is edited
     """
 
     answers: tuple[Answered, ...] = ()
@@ -81,10 +81,15 @@ def _find(timeline: Timeline, address: str) -> Effect:
 
 
 def _first(timeline: Timeline, effect: Effect) -> int | None:
-    """Position of the first that came of a call."""
+    """Position of the first that came of a call. Of one that was asked in the same step, where it was asked: else what
+    was asked beside it and answered before would come before it in the branch, and have its number."""
     stream = timeline.stream.id
     seqs = [*effect.parts, *([effect.end_seq] if effect.end is not None else [])]
-    return min((next(iter(timeline.reader.heads(stream, seq, seq + 1)))[1].pos for seq in seqs), default=None)
+    first = min((next(iter(timeline.reader.heads(stream, seq, seq + 1)))[1].pos for seq in seqs), default=None)
+    if first is None:
+        return None
+    steps = (event.pos for _, event in timeline.reader.heads(stream) if event.kind is Kind.STEP)
+    return first if any(effect.begin.pos < pos < first for pos in steps) else effect.begin.pos
 
 
 def _pieces(timeline: Timeline, effect: Effect, edits: Sequence[Edit]) -> tuple[Piece, ...]:

@@ -25,31 +25,39 @@ _LOOK = 0.1  # seconds between two looks at whether somebody has stopped the for
 
 
 class Gate:
-    """Shut until the part that is served is over. Usable from any thread and loop."""
+    """Shut until the part that is served is over. Usable from any thread and loop. Who waits goes through in the order
+    of coming: a page's requests are recorded in the order in which it made them."""
 
     def __init__(self) -> None:
         self.is_open = False
-        self._bells: set[Bell] = set()
+        self._waiting: dict[Bell, None] = {}
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        with self._lock:
-            self.is_open = True
-            bells = tuple(self._bells)
-        for bell in bells:
-            bell.ring()
+        self.is_open = True
+        self._call_next()
 
     async def passed(self, stopped: Callable[[], bool]) -> None:
         """Returns once it is open, or all is `stopped`."""
         bell = Bell()
         with self._lock:
-            self._bells.add(bell)
+            self._waiting[bell] = None
         try:
-            while not self.is_open and not stopped():
+            while not (self.is_open and self._next() is bell) and not stopped():
                 await bell.heard(_LOOK)
         finally:
             with self._lock:
-                self._bells.discard(bell)
+                del self._waiting[bell]
+            self._call_next()
+
+    def _next(self) -> Bell | None:
+        with self._lock:
+            return next(iter(self._waiting), None)
+
+    def _call_next(self) -> None:
+        bell = self._next()
+        if bell is not None:
+            bell.ring()
 
 
 class Early(Undecided):

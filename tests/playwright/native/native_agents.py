@@ -56,6 +56,15 @@ class Shop:
         page.goto(f"{self.url}/mocked")
         return "went on"
 
+    def two_at_once(self, context: Any) -> list[str]:
+        """What is asked for first comes last."""
+        page = context.new_page()
+        page.goto(f"{self.url}/form/1")
+        both = page.evaluate(
+            "Promise.all(['/small/1?after=0.3', '/small/2'].map(path => fetch(path).then(a => a.text())))"
+        )
+        return list(both)
+
     def prices(self, context: Any) -> str:
         page = context.new_page()
         page.goto(f"{self.url}/prices")

@@ -6,6 +6,7 @@ from native_agents import Shop
 
 import lockstep
 import lockstep_playwright
+from lockstep.debugger.diff import diff
 from lockstep.errors import AddressError, EditError, Refused, TargetError
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
@@ -61,6 +62,20 @@ def test_an_edited_answer_of_the_network_is_what_the_page_shows(recorded: Shop, 
     assert (fork.result, fork.edited, fork.live) == ("All sold", 1, 0)
     assert asked(site, since) == []
     assert lockstep.replay(fork.address, recorded.two_forms, store=store).identical
+
+
+def test_an_edited_answer_stays_before_one_that_was_asked_beside_it_and_came_first(
+    shop: Shop, site: Site, store: str, chromium: str
+):
+    with lockstep_playwright.launch(run="beside", store=store, executable=chromium) as context:
+        shop.two_at_once(context)
+    since = len(site.hits())
+    fork = lockstep.fork("playwright/beside:3", shop.two_at_once, edits={"3.1:body": "sold"}, store=store)
+    assert (fork.state, fork.result[0], asked(site, since)) == ("complete", "sold", [])
+    first = diff("playwright/beside", fork.address, store=store).first
+    assert first is not None
+    assert (str(first.address_a).rpartition(":")[2], str(first.address_b).rpartition(":")[2]) == ("3.1", "3.1")
+    assert "sold" in first.b
 
 
 def test_a_failed_answer_is_an_edit_too(recorded: Shop, store: str):
