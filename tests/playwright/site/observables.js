@@ -13,6 +13,7 @@ function observe(name, look) {
 
 const text = async (answer) => [answer.status, await answer.text()];
 const said = (from) => new Promise((resolve) => {
+  for (const early of window.spoken) if (early.from === from) resolve(early.value);
   addEventListener("message", (event) => { if (event.data.from === from) resolve(event.data.value); });
 });
 const loaded = new Promise((resolve) => addEventListener("load", resolve));
