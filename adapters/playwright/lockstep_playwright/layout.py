@@ -4,8 +4,7 @@ A run is one browser context, its only turn the time from the tap to the context
 
     turn      BEGIN what="turn", name="context"; `turn_request`. END when the context closes
     exchange  a call of kind "http" in the lane of who asked: one for each hop. Its pieces: {"status", "headers"}, then
-              the body, whole or in chunks; END ok, or error with {"error": "net::ERR_…"}. One by which the browser
-              looks for a page's icon is in the lane `main/tab-icon`
+              the body, whole or in chunks; END ok, or error with {"error": "net::ERR_…"}
     socket    a call of kind "websocket": frames {"from": "page" | "server", "text" | "base64"}; its end {"code", …}
     read      a call of kind "browser" in `page_lane(n)/read`: what the agent looked at, and what it was told
     step      STEP what="action" ("input" of the first), lane of its page, name = `click "#buy"`, key = `step_key`;
@@ -30,7 +29,6 @@ from lockstep.log.model import Value
 from lockstep.log.native import LOOK
 
 LANE = "main"  # of the context, and of actions that are no page's
-ICON = "main/tab-icon"  # of a browser that looks for the icon of a page, by itself; by its name behind all others
 READ = "read"  # what follows the lane of a page, of what is only looked at
 # `what` of the CAUSE events where an action begins, and where it is over and its page looked at; name: its number.
 BEGAN, LOOKED = "action", "looked"

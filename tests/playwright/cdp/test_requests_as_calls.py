@@ -1,9 +1,15 @@
 """What must match in a replay of a browser's request, and what need not."""
 
+import asyncio
 from typing import Any
 
+from msgspec.structs import replace
+
+from lockstep.log.model import Kind
+from lockstep.session.native.memory import Memory
 from lockstep_playwright.network import errors, jar, requests
-from lockstep_playwright.network.exchange import Asked, Head
+from lockstep_playwright.network.exchange import Asked, Go, Head
+from lockstep_playwright.network.recorder import Recorder
 
 FORM = "multipart/form-data; boundary="
 
@@ -85,3 +91,24 @@ def test_errors_that_a_request_can_be_failed_with_are_known_both_ways() -> None:
     assert errors.reason(errors.called("ConnectionRefused")) == "ConnectionRefused"
     assert [errors.is_exact(name) for name in ("net::ERR_TIMED_OUT", "net::ERR_EMPTY_RESPONSE")] == [True, False]
     assert errors.reason("net::ERR_EMPTY_RESPONSE") == "Failed"
+
+
+def test_a_browser_that_looks_for_an_icon_is_no_part_of_a_run_and_a_page_that_loads_it_is() -> None:
+    image = asked(accept="image/avif,image/webp,*/*;q=0.8")
+    look, load = replace(image, id="4", resource="Other"), replace(image, id="5", resource="Image")
+    journal = Memory()
+    recorder = Recorder(journal)
+    for each in (look, load):
+        assert asyncio.run(recorder.asked(each)) == Go()
+        recorder.answered(each, Head(status=200))
+        recorder.over(each)
+    assert [event.body["request"]["for"] for event in journal.events if event.kind is Kind.BEGIN] == ["Image"]
+
+
+def test_a_model_that_a_page_asks_by_itself_is_a_call_to_a_model() -> None:
+    url = "http://models.example/v1/chat/completions"
+    told = requests.told(asked(b'{"model": "m", "messages": []}', url=url))
+    assert told.kind == "http"
+    assert told.declared is not None
+    assert told.declared.effect == "inference"
+    assert requests.told(asked(b"{}", url="http://shop.example/pay")).declared is None

@@ -20,12 +20,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
-
 from lockstep.session.lanes import INSIDE
 from lockstep_playwright.cdp.transport import CdpError, Transport
-from lockstep_playwright.layout import ICON
-from lockstep_playwright.network import errors, heads, jar, requests
+from lockstep_playwright.network import errors, heads, jar
 from lockstep_playwright.network.answerer import Answerer
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Hold
 from lockstep_playwright.network.jar import Jar
@@ -344,15 +341,12 @@ class Intercept:
 
 def _asked(name: str, params: dict[str, Any], asker: Asker) -> Asked:
     request = params["request"]
-    asked = Asked(
+    return Asked(
         id=name, network=params.get("networkId") or "", lane=asker.lane, method=request["method"],
         url=request["url"], headers=tuple(request["headers"].items()), body=heads.body(params),
         resource=heads.resource(params), frame=params["frameId"], session=asker.session,
         hop=bool(params.get("redirectedRequestId")),
     )  # fmt: skip
-    # The browser looks for an icon at a time of its own. In no step of a page, where it would shift the numbers of
-    # answers.
-    return replace(asked, lane=ICON) if requests.is_icon(asked) else asked
 
 
 _TOLD: dict[str, Callable[[Intercept, dict[str, Any], str], None]] = {

@@ -26,7 +26,10 @@ class Recorder:
         self._sockets: dict[str, Call] = {}
 
     async def asked(self, asked: Asked) -> Decision:
-        """See `Answerer.asked`."""
+        """See `Answerer.asked`. What no page asks for, and may be there in one run and not in the next, is no part of
+        any."""
+        if requests.is_icon(asked):
+            return Go()
         told = requests.told(asked)
         call = self._calls.call(asked.lane, HTTP)
         call.ask(told.name, told.request, told.key, declared=told.declared)
