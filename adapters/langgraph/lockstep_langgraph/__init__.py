@@ -8,29 +8,17 @@ Importing this imports nothing of LangGraph; `LockstepCheckpointer` does.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-from lockstep.adapter import require
+from lockstep.adapter import late_names
 from lockstep_langgraph.adapter import adapter
 
 __all__ = ["ConflictError", "LockstepCheckpointer", "adapter"]
 
-_HOMES = {"ConflictError": "conflicts", "LockstepCheckpointer": "checkpointer"}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'lockstep_langgraph' has no attribute {name!r}")
-    try:
-        module = import_module(f"lockstep_langgraph.{home}")
-    except ModuleNotFoundError:
-        require(adapter)  # says how to install it, where it is LangGraph that is missing
-        raise
-    found = globals()[name] = getattr(module, name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if TYPE_CHECKING:
+    from lockstep_langgraph.checkpointer import LockstepCheckpointer
+    from lockstep_langgraph.conflicts import ConflictError
+else:
+    __getattr__, __dir__ = late_names(
+        adapter, globals(), ConflictError="conflicts", LockstepCheckpointer="checkpointer"
+    )

@@ -9,29 +9,18 @@ Importing this imports nothing of Temporal; the names do.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-from lockstep.adapter import require
+from lockstep.adapter import late_names
 from lockstep_temporal.adapter import adapter
 
 __all__ = ["LockstepInterceptor", "LockstepPlugin", "Setup", "adapter"]
 
-_HOMES = {"LockstepInterceptor": "interceptors", "LockstepPlugin": "plugin", "Setup": "setup"}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'lockstep_temporal' has no attribute {name!r}")
-    try:
-        module = import_module(f"lockstep_temporal.{home}")
-    except ModuleNotFoundError:
-        require(adapter)  # says how to install it, where it is Temporal's SDK that is missing
-        raise
-    found = globals()[name] = getattr(module, name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if TYPE_CHECKING:
+    from lockstep_temporal.interceptors import LockstepInterceptor
+    from lockstep_temporal.plugin import LockstepPlugin
+    from lockstep_temporal.setup import Setup
+else:
+    __getattr__, __dir__ = late_names(
+        adapter, globals(), LockstepInterceptor="interceptors", LockstepPlugin="plugin", Setup="setup"
+    )

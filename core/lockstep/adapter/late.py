@@ -1,0 +1,50 @@
+"""What of an adapter's package is imported when it is first used, since adapters are loaded only to be listed.
+
+    __getattr__, __dir__ = late_names(adapter, globals(), CrewTap="tap")  # in `__init__.py`
+
+`late_names` gives the package its public names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from lockstep.adapter.registry import require
+
+if TYPE_CHECKING:
+    from lockstep.adapter.contract import Adapter
+
+
+type Names = tuple[Callable[[str], Any], Callable[[], list[str]]]
+
+
+def late_names(adapter: Adapter, package: dict[str, Any], **homes: str) -> Names:
+    """`__getattr__` and `__dir__` of an adapter's package whose public names are loaded when they are asked for.
+
+    package  the package's `globals()`
+    homes    name -> module of the package that it is in
+
+    Type checkers and editors do not follow a table: let the package import the same names under `TYPE_CHECKING`, and
+    call this in the `else`. Where the framework is missing, who asks for a name gets TargetError LS404, which says how
+    to install it.
+    """
+    name = package["__name__"]
+
+    def getting(wanted: str) -> Any:
+        home = homes.get(wanted)
+        if home is None:
+            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
+        try:
+            module = import_module(f"{name}.{home}")
+        except ModuleNotFoundError:
+            require(adapter)  # raises, unless something else than the framework is missing
+            raise
+        found = package[wanted] = getattr(module, wanted)
+        return found
+
+    def listing() -> list[str]:
+        return sorted({*package, *homes})
+
+    return getting, listing

@@ -1,0 +1,77 @@
+"""An adapter's package is loaded to be listed, and what it has is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from lockstep.errors import TargetError
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = sorted(found.name for found in ROOT.glob("adapters/*/lockstep_*"))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_all_public_names_are_there_and_listed(name: str) -> None:
+    package = import_module(name)
+    for public in package.__all__:
+        assert getattr(package, public) is vars(package)[public]
+    assert set(package.__all__) <= set(dir(package))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_public_names_are_listed_before_anything_is_loaded(name: str) -> None:
+    program = f"""
+import sys
+import {name} as package
+assert set(package.__all__) <= set(dir(package))
+framework = package.adapter.modules[0]
+print([module for module in sys.modules if module.partition(".")[0] == framework])
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert told.stdout == "[]\n", told.stderr
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_name_that_is_not_there_is_told_as_that_of_any_module(name: str) -> None:
+    package = import_module(name)
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'recorder'"):
+        _ = package.recorder
+    with pytest.raises(ImportError, match=f"cannot import name 'recorder' from '{name}'"):
+        exec(f"from {name} import recorder")
+
+
+@pytest.fixture
+def crew(packages: Path, toy: Callable[..., None]) -> Path:
+    """A package whose `tap` is in a module that imports the toy's framework and something else."""
+    toy()
+    package = packages / "lockstep_crew"
+    package.mkdir()
+    (package / "tapping.py").write_text("import toykit, toybox\n\ndef tap(): ...\n")
+    (package / "__init__.py").write_text(
+        "from lockstep.adapter import late_names\n"
+        "from lockstep_toy import adapter\n"
+        '__getattr__, __dir__ = late_names(adapter, globals(), tap="tapping")\n'
+    )
+    return package
+
+
+@pytest.mark.usefixtures("crew")
+def test_where_the_framework_is_missing_a_name_says_how_to_install_it() -> None:
+    with pytest.raises(TargetError, match=r"LS404 Toy is not installed here .* -m pip install toykit"):
+        _ = import_module("lockstep_crew").tap
+
+
+@pytest.mark.usefixtures("crew")
+def test_where_something_else_is_missing_that_is_told(install: Callable[..., None]) -> None:
+    install("toykit", "1.3", toykit="")
+    package = import_module("lockstep_crew")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'toybox'"):
+        _ = package.tap
+    install("toybox", toybox="")
+    assert package.tap is vars(package)["tap"]
