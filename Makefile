@@ -32,7 +32,7 @@ AGENTS = tests/temporal/agents
 
 test-recording:
 	@.ci/environment main
-	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) tests/langgraph tests/temporal tests/playwright) $(ARGS)
+	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) tests/autogen tests/langgraph tests/temporal tests/playwright) $(ARGS)
 
 test-debugger:
 	@.ci/environment main
