@@ -11,7 +11,7 @@ import pytest
 from lockstep.adapter import registry
 
 ADAPTER = """
-from lockstep.adapter import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter import Adapter, Later, Steps, Target, Versions, Way
 
 def attach(module):
     module.attached = getattr(module, "attached", 0) + 1

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from lockstep import adapter as adapters
+from lockstep.adapter import Later, validation
 from lockstep.errors import TargetError
 
 ROOT = Path(__file__).parents[2]
+ADAPTERS = sorted(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][adapters.GROUP])
 PACKAGES = sorted(found.name for found in ROOT.glob("adapters/*/lockstep_*"))
 
 
@@ -44,6 +50,29 @@ def test_a_name_that_is_not_there_is_told_as_that_of_any_module(name: str) -> No
         _ = package.recorder
     with pytest.raises(ImportError, match=f"cannot import name 'recorder' from '{name}'"):
         exec(f"from {name} import recorder")
+
+
+def _at_once(given: Any) -> Any:
+    """A struct with the functions themselves in place of those that come later."""
+    if isinstance(given, Later):
+        return given.function()
+    if not isinstance(given, msgspec.Struct):
+        return given
+    fields = {field: _at_once(getattr(given, field)) for field in given.__struct_fields__}
+    return msgspec.structs.replace(given, **fields)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_functions_that_come_later_are_there_and_take_what_they_are_given(name: str) -> None:
+    found = adapters.get(name)
+    assert validation.checked(_at_once(found), name, "this distribution")
+
+
+def test_a_function_that_comes_later_is_imported_when_it_is_called(install: Callable[..., None]) -> None:
+    install("toykit", "1.3", toykit="def times(number, *, by=2):\n    return number * by\n")
+    times = Later("toykit:times")
+    assert "toykit" not in sys.modules
+    assert (times(4), times(4, by=5)) == (8, 20)
 
 
 @pytest.fixture

@@ -68,6 +68,7 @@ def test_an_unknown_adapter_is_told_which_there_are() -> None:
         ('tested=Versions("1.2", "1.4")', 'tested="1.2"', "tested is a str, not a Versions"),
         ("instrument=attach", "instrument=lambda: None", "instrument cannot be called with 1 argument"),
         ("state=str", 'state="text"', "steps.state is a str, not a function"),
+        ("state=str", 'state=Later("toykit")', "steps.state is to come from 'toykit', which is not module:attribute"),
         ('Way(exact=False, reason="too lossy")', "Way(exact=False)", "restore is not exact and gives no reason"),
         ('Way(exact=False, reason="too lossy")', "Way(exact=True)", "restore is exact and has no begin"),
         ("re_execute=Way(exact=True)", 're_execute=Way(exact=False, reason="no")', "no step could be continued from"),

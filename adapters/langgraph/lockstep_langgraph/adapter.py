@@ -7,17 +7,12 @@ from types import ModuleType
 from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.late import Later
 from lockstep.adapter.native import Native
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 
 _RUNS = "langgraph.pregel"
-
-
-def _state(given: Any) -> Value:
-    from lockstep.session import snapshot
-
-    return snapshot.to_value(given)
 
 
 def _is_graph(target: Any) -> bool:
@@ -26,30 +21,6 @@ def _is_graph(target: Any) -> bool:
 
 def _program(target: Any, given: Value) -> Callable[[], Any]:
     raise TargetError(Code.BAD_TARGET, "a graph is the target of a thread's own run, as in langgraph/thread-1")
-
-
-def _replay(reader: Any, target: Any, options: Any) -> Any:
-    from lockstep_langgraph import replaying
-
-    return replaying.replay(reader, target, options)
-
-
-def _areplay(reader: Any, target: Any, options: Any) -> Any:
-    from lockstep_langgraph import replaying
-
-    return replaying.areplay(reader, target, options)
-
-
-def _fork(store: Any, place: Any, target: Any, options: Any) -> Any:
-    from lockstep_langgraph import forking
-
-    return forking.fork(store, place, target, options)
-
-
-def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
-    from lockstep_langgraph import forking
-
-    return forking.afork(store, place, target, options)
 
 
 def _attach(module: ModuleType) -> None:
@@ -76,12 +47,18 @@ adapter = Adapter(
     instrument=_attach,
     in_code=True,
     tested=Versions("1.1", "1.2.24"),
-    steps=Steps(kind="checkpoint", what="each checkpoint of a thread, subgraphs' included", state=_state),
+    steps=Steps(kind="checkpoint", what="each checkpoint of a thread, subgraphs' included"),
     restore=Way(exact=True),
     re_execute=Way(exact=True),
     target=Target(
         what="compiled graph, or module:graph", inputs="recorded, per turn", accepts=_is_graph, program=_program
     ),
     subject="lockstep_langgraph.subject:subject",
-    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, alike=_alike),
+    native=Native(
+        replay=Later("lockstep_langgraph.replaying:replay"),
+        areplay=Later("lockstep_langgraph.replaying:areplay"),
+        fork=Later("lockstep_langgraph.forking:fork"),
+        afork=Later("lockstep_langgraph.forking:afork"),
+        alike=_alike,
+    ),
 )

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.late import Later
 from lockstep.adapter.native import Native
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
@@ -19,12 +20,6 @@ _OWN = {
 }
 
 
-def _state(given: Any) -> Value:
-    from lockstep.session import snapshot
-
-    return snapshot.to_value(given)
-
-
 def _is_function(target: Any) -> bool:
     return callable(target) and not isinstance(target, type)
 
@@ -34,30 +29,6 @@ def _program(target: Any, given: Value) -> Callable[[], Any]:
         Code.BAD_TARGET,
         "a function of a browser context is the target of a browser's own run, as in playwright/checkout",
     )
-
-
-def _replay(reader: Any, target: Any, options: Any) -> Any:
-    from lockstep_playwright.replaying import replay
-
-    return replay(reader, target, options)
-
-
-def _areplay(reader: Any, target: Any, options: Any) -> Any:
-    from lockstep_playwright.replaying import areplay
-
-    return areplay(reader, target, options)
-
-
-def _fork(store: Any, place: Any, target: Any, options: Any) -> Any:
-    from lockstep_playwright.forking import fork
-
-    return fork(store, place, target, options)
-
-
-def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
-    from lockstep_playwright.forking import afork
-
-    return afork(store, place, target, options)
 
 
 def attach(module: ModuleType) -> None:
@@ -75,7 +46,7 @@ adapter = Adapter(
     modules=("playwright",),
     instrument=attach,
     tested=Versions("1.60", "1.65.2"),
-    steps=Steps(kind="action", what="each action on a page: goto, click, fill, evaluate, expect, …", state=_state),
+    steps=Steps(kind="action", what="each action on a page: goto, click, fill, evaluate, expect, …"),
     restore=Way(
         exact=False,
         reason="what is in a page's memory cannot be put back: its actions are done again, with the recorded network",
@@ -88,5 +59,11 @@ adapter = Adapter(
         program=_program,
     ),
     subject="lockstep_playwright.subject:subject",
-    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, own=_OWN),
+    native=Native(
+        replay=Later("lockstep_playwright.replaying:replay"),
+        areplay=Later("lockstep_playwright.replaying:areplay"),
+        fork=Later("lockstep_playwright.forking:fork"),
+        afork=Later("lockstep_playwright.forking:afork"),
+        own=_OWN,
+    ),
 )

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.late import Later
 from lockstep.adapter.native import Native
 from lockstep.adapter.registry import require
 from lockstep.errors import Code, TargetError
@@ -21,12 +22,6 @@ _OWN = {
     "data_converter": "a temporalio DataConverter, in place of the setup's: it has the codec that payloads need",
     "server": '"local": forks run on a development server; or the address of one on loopback',
 }
-
-
-def _state(given: Any) -> Value:
-    from lockstep.session import snapshot
-
-    return snapshot.to_value(given)
 
 
 def _is_setup(target: Any) -> bool:
@@ -44,30 +39,6 @@ def _is_workflow(target: Any) -> bool:
 
 def _program(target: Any, given: Value) -> Callable[[], Any]:
     raise TargetError(Code.BAD_TARGET, "workflows are the target of a workflow's own run, as in temporal/order-7")
-
-
-def _replay(reader: Any, target: Any, options: Any) -> Any:
-    from lockstep_temporal.replaying import replay
-
-    return replay(reader, target, options)
-
-
-def _areplay(reader: Any, target: Any, options: Any) -> Any:
-    from lockstep_temporal.replaying import areplay
-
-    return areplay(reader, target, options)
-
-
-def _fork(store: Any, place: Any, target: Any, options: Any) -> Any:
-    from lockstep_temporal.forking import fork
-
-    return fork(store, place, target, options)
-
-
-def _afork(store: Any, place: Any, target: Any, options: Any) -> Any:
-    from lockstep_temporal.forking import afork
-
-    return afork(store, place, target, options)
 
 
 def _reads(content: bytes) -> bool:
@@ -89,24 +60,12 @@ def _imports(store: Any, content: bytes, name: str) -> str:
     return imports(store, content, name)
 
 
-def _plain(reader: Any, target: Any, own: Any) -> Any:
-    from lockstep_temporal import coded
-
-    return coded.plainly(reader, target, own)
-
-
 def _attach(module: ModuleType) -> None:
     """In a program under `lockstep record`: once it has loaded what runs workflows."""
     if module.__name__ == _WORKERS:
         from lockstep_temporal.attaching import attach
 
         attach()
-
-
-def _abrupt() -> bool:
-    from lockstep_temporal import ending
-
-    return ending.core_started()
 
 
 adapter = Adapter(
@@ -117,7 +76,7 @@ adapter = Adapter(
     modules=("temporalio", _WORKERS),
     instrument=_attach,
     tested=Versions("1.27", "1.35.0"),
-    steps=Steps(kind="task", what="each workflow task: what came to the workflow, and its commands", state=_state),
+    steps=Steps(kind="task", what="each workflow task: what came to the workflow, and its commands"),
     restore=Way(exact=False, reason="a workflow's state is its code's: it can only be run again"),
     re_execute=Way(exact=True),
     target=Target(
@@ -125,8 +84,15 @@ adapter = Adapter(
         inputs="recorded, per turn", accepts=_is_setup, program=_program,
     ),
     subject="lockstep_temporal.subject:subject",
-    native=Native(replay=_replay, areplay=_areplay, fork=_fork, afork=_afork, plain=_plain, own=_OWN),
-    abrupt=_abrupt,
+    native=Native(
+        replay=Later("lockstep_temporal.replaying:replay"),
+        areplay=Later("lockstep_temporal.replaying:areplay"),
+        fork=Later("lockstep_temporal.forking:fork"),
+        afork=Later("lockstep_temporal.forking:afork"),
+        plain=Later("lockstep_temporal.coded:plainly"),
+        own=_OWN,
+    ),
+    abrupt=Later("lockstep_temporal.ending:core_started"),
     reads=_reads,
     imports=_imports,
     order=_order,

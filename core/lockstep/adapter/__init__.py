@@ -11,11 +11,11 @@ that imports nothing of its framework, and is found by its entry point:
 """
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
-from lockstep.adapter.late import late_names
+from lockstep.adapter.late import Later, late_names
 from lockstep.adapter.native import Continued, ForkOptions, Native, Played, ReplayOptions
 from lockstep.adapter.registry import GROUP, get, installed, of, require
 
 __all__ = [
-    "GROUP", "Adapter", "Continued", "ForkOptions", "Native", "Played", "ReplayOptions", "Steps", "Target",
+    "GROUP", "Adapter", "Continued", "ForkOptions", "Later", "Native", "Played", "ReplayOptions", "Steps", "Target",
     "Versions", "Way", "get", "installed", "late_names", "of", "require",
 ]  # fmt: skip

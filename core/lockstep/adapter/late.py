@@ -1,8 +1,10 @@
 """What of an adapter's package is imported when it is first used, since adapters are loaded only to be listed.
 
-    __getattr__, __dir__ = late_names(adapter, globals(), CrewTap="tap")  # in `__init__.py`
+    Native(replay=Later("lockstep_crew.replaying:replay"), …)            # in `adapter.py`
+    __getattr__, __dir__ = late_names(adapter, globals(), CrewTap="tap")       # in `__init__.py`
 
-`late_names` gives the package its public names.
+`Later` is a function of the `Adapter` struct that is in a module of its own; `late_names` gives the package its public
+names.
 """
 
 from __future__ import annotations
@@ -11,10 +13,28 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lockstep.adapter.registry import require
+import msgspec
 
 if TYPE_CHECKING:
     from lockstep.adapter.contract import Adapter
+
+
+class Later(msgspec.Struct, frozen=True):
+    """A function that is imported when it is called.
+
+    place   `module:attribute` of it
+    """
+
+    place: str
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self.function()(*given, **named)
+
+    def function(self) -> Callable[..., Any]:
+        """The function itself. Raises what the import of its module does."""
+        module, _, attribute = self.place.partition(":")
+        function: Callable[..., Any] = getattr(import_module(module), attribute)
+        return function
 
 
 type Names = tuple[Callable[[str], Any], Callable[[], list[str]]]
@@ -39,6 +59,8 @@ def late_names(adapter: Adapter, package: dict[str, Any], **homes: str) -> Names
         try:
             module = import_module(f"{name}.{home}")
         except ModuleNotFoundError:
+            from lockstep.adapter.registry import require
+
             require(adapter)  # raises, unless something else than the framework is missing
             raise
         found = package[wanted] = getattr(module, wanted)

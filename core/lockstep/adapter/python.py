@@ -9,12 +9,6 @@ from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
 from lockstep.log.model import Value
 
 
-def _state(given: Any) -> Value:
-    from lockstep.session import snapshot
-
-    return snapshot.to_value(given)
-
-
 def _program(target: Any, given: Value) -> Callable[[], Any]:
     """The callable itself: what it works with is in its closure."""
     return target  # type: ignore[no-any-return]
@@ -26,9 +20,7 @@ adapter = Adapter(
     distribution="",
     tested=Versions("3.12", "3.13"),
     steps=Steps(
-        kind="step",
-        what="each model, tool or HTTP call, in order of completion; lockstep.step adds named ones",
-        state=_state,
+        kind="step", what="each model, tool or HTTP call, in order of completion; lockstep.step adds named ones"
     ),
     restore=Way(exact=False, reason="a Python program has no checkpoint that it could be started from"),
     re_execute=Way(exact=True),

@@ -9,6 +9,7 @@ from typing import Any
 
 from lockstep.adapter import versions
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.late import Later
 from lockstep.adapter.native import Native
 from lockstep.errors import AdapterError, Code
 
@@ -115,6 +116,8 @@ def _native(native: Any) -> Iterator[str]:
         yield from _function(f"native.{field}", getattr(native, field), arguments)
     if native.alike is not None:
         yield from _function("native.alike", native.alike, 2)
+    if native.plain is not None:
+        yield from _function("native.plain", native.plain, 3)
 
 
 def _texts(owner: Any, *fields: str, within: str = "") -> Iterator[str]:
@@ -129,6 +132,10 @@ def _texts(owner: Any, *fields: str, within: str = "") -> Iterator[str]:
 def _function(field: str, function: Callable[..., Any] | Any, arguments: int) -> Iterator[str]:
     if not callable(function):
         yield f"{field} is a {type(function).__name__}, not a function"
+        return
+    if isinstance(function, Later):
+        if not _REFERENCE.fullmatch(function.place):
+            yield f"{field} is to come from {function.place!r}, which is not module:attribute"
         return
     try:
         inspect.signature(function).bind(*range(arguments))
