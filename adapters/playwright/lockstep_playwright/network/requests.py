@@ -7,7 +7,6 @@ others are the browser's own, or of the origin and cookies that it has anyway; t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from lockstep.log.model import Value
@@ -47,23 +46,13 @@ def told(asked: Asked) -> Request:
 def is_icon(asked: Asked) -> bool:
     """Whether the browser itself looks for a page's icon: it does so once, and remembers, so that one run of a page has
     such a request and the next one has not."""
-    return _is_icon(asked.resource, asked.headers)
+    accepts = next((value for name, value in asked.headers if name.lower() == "accept"), "")
+    return asked.resource == "Other" and accepts.startswith("image/")
 
 
 def is_of_events(asked: Asked) -> bool:
     """Whether it opens a stream of events: when one ends, the browser asks for the next, by a clock of its own."""
     return any(_is_of_events(*pair) for pair in asked.headers)
-
-
-def is_icons(request: Value) -> bool:
-    """The same of a request as it is stored."""
-    found: Any = request if isinstance(request, dict) else {}
-    return _is_icon(str(found.get("for") or ""), found.get("headers") or ())
-
-
-def _is_icon(resource: str, headers: Iterable[Any]) -> bool:
-    accepts = next((str(value) for name, value in headers if str(name).lower() == "accept"), "")
-    return resource == "Other" and accepts.startswith("image/")
 
 
 def socket(url: str, protocols: tuple[str, ...]) -> Request:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from lockstep.log import canonical
 from lockstep.log.model import Kind, Value
 from lockstep.session.tape import Recorded, Tape
-from lockstep_playwright.network import requests
 from lockstep_playwright.network.exchange import Fulfil, Head, Headers
 
 _GET = "GET "
@@ -35,13 +34,13 @@ def lasts(head: Head) -> bool:
 
 
 def repeats(tape: Tape) -> Iterator[Recorded]:
-    """The recorded calls that need not be made again: of what lasted from an earlier one, and for pages' icons."""
+    """The recorded calls that need not be made again: of what lasted from an earlier one."""
     first: dict[bytes, Recorded] = {}
     for effect in sorted((each for lane in tape.lanes.values() for each in lane.effects), key=_position):
         if not effect.begin.name.startswith(_GET):
             continue
         earlier = first.setdefault(effect.begin.key, effect)
-        if requests.is_icons(tape.request(effect).get("request")) or (earlier is not effect and _lasts(tape, earlier)):
+        if earlier is not effect and _lasts(tape, earlier):
             yield effect
 
 

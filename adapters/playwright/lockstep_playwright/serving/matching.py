@@ -91,7 +91,7 @@ def _served(serving: Serving, lane: str, told: Asked, note: Note) -> Match:
     if effect is None:
         other = _elsewhere(serving, key)
         if other is not None:
-            if lane and not requests.is_icons(told.request) and _is_ambiguous(serving, key):
+            if lane and _is_ambiguous(serving, key):
                 note(ORDER, f"{told.name} was asked by {other} when it was recorded, now by {lane}")
             strand = serving.strand(other)
             effect = serving.take(strand, key)
