@@ -58,7 +58,6 @@ class Thread:
         self._sorted: dict[str, list[str]] = {}  # ids of a namespace, greatest last; made when it is asked for
         self._heads: dict[tuple[str, str], Entry] = {}  # by branch and namespace: the last of its own
         self._places: dict[tuple[str, int], Entry] = {}  # by branch and position
-        self._children: dict[tuple[str, str], int] = {}
         self._early: dict[tuple[str, str], list[tuple[str, list[Write]]]] = {}
         self.weight = 0
 
@@ -132,9 +131,6 @@ class Thread:
 
     def is_head(self, entry: Entry) -> bool:
         return self._heads.get((entry.branch, entry.ns)) is entry
-
-    def has_child(self, entry: Entry) -> bool:
-        return bool(self._children.get((entry.ns, entry.id)))
 
     def _has(self, branch: str, pos: int, line: dict[str, int] | None) -> bool:
         if line is None:
@@ -325,9 +321,6 @@ class Thread:
         space[entry.id] = entry
         self._places[branch, pos] = entry
         self._heads[branch, entry.ns] = entry
-        if entry.parent is not None and old is None:
-            above = entry.ns, entry.parent
-            self._children[above] = self._children.get(above, 0) + 1
         self.weight += 4
 
 

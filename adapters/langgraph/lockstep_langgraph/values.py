@@ -88,12 +88,6 @@ class Codec:
         """What tells, faster still, whether an object is as it is now; None for those of which nothing does."""
         return messages.watch(obj) if type(obj) in messages.BY_CLASS else None
 
-    def faithful(self, obj: Any, path: str = "") -> list[Loss]:
-        """What of an object would not come back as it is. Raises as `dump` does."""
-        lost: list[Loss] = []
-        self.dump(obj, path, lost)
-        return lost
-
     def maker(self, value: Value, path: str = "") -> Callable[[], Any]:
         """What makes the object that `load` would, afresh each time and much faster."""
         pattern = self.load(value, path)

@@ -39,7 +39,6 @@ CONTEXT = "context"  # the name of the turn
 INPUT, ACTION = "input", "action"  # `what` of steps
 HTTP, SOCKET, BROWSER = "http", "websocket", LOOK  # kinds of calls
 ATTACHMENT = "attachment"
-ARIA, SCREENSHOT = "aria", "screenshot"
 
 # How the browser was reached.
 ANY = "any"  # the api of a run whose actions are another client's

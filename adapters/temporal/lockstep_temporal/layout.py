@@ -24,7 +24,7 @@ from lockstep.log import canonical
 from lockstep.log.model import Status, Value
 from lockstep_temporal import commands as c
 from lockstep_temporal.commands import Answered, Command
-from lockstep_temporal.protos import KIND, to_value
+from lockstep_temporal.protos import to_value
 
 LANE = "main"
 TURN, ATTEMPT, REST = "turn", "attempt", "rest"
@@ -304,8 +304,3 @@ CANCELS = {
     "cancel_signal": c.SIGNAL_EXTERNAL, "cancel_nexus": c.NEXUS,
 }  # fmt: skip
 _UNTOLD = frozenset({c.REJECTED, "answer_query"})
-
-
-def is_entry(value: Value, kind: str) -> bool:
-    """Whether a value says of itself that it was no plain data of this kind."""
-    return isinstance(value, dict) and value.get(KIND) == kind

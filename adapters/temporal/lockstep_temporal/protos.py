@@ -136,13 +136,6 @@ def plain(payload: Payload) -> Value:
     return payload_value(payload)
 
 
-def plain_entry(entry: Value) -> Value:
-    """The same of a payload's entry."""
-    if not isinstance(entry, dict) or entry.get(KIND) != PAYLOAD:
-        return entry
-    return entry["json"] if "json" in entry else plain(of_payload_value(entry))
-
-
 def _json_value(data: bytes) -> dict[str, Value] | None:
     try:
         value = _read_json(data)

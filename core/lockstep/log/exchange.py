@@ -24,7 +24,6 @@ from lockstep.log.timeline import branch_of
 from lockstep.log.verify import Trust, verify
 
 TAPE, JSONL = "tape", "jsonl"
-FORMATS = (TAPE, JSONL)
 COMPRESSED = ".zst"
 STDOUT = "-"
 

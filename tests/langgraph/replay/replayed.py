@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -79,6 +78,3 @@ def plain(value: Any) -> Any:
 def raised(error: Any) -> tuple[type, str]:
     assert isinstance(error, Exception), error
     return type(error), str(error)
-
-
-type Build = Callable[[Asked, Any], Any]

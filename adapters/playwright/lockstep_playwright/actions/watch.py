@@ -94,11 +94,6 @@ class Watch:
             underway.complete = True
         self._tell()
 
-    def page_number(self, page: Any) -> int:
-        """Of a page of either API, as its actions have it; 0 of one of another context."""
-        known = self._pages.get(getattr(page, "_impl_obj", page)._guid)
-        return known.number if known is not None else 0
-
     # What the pipe tells.
 
     def sending(self, sent: Sent) -> bool:
