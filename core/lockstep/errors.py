@@ -47,6 +47,7 @@ class Code(enum.StrEnum):
     NO_PLACE = "LS212"
     UNEDITABLE = "LS213"
     BAD_FILE = "LS214"  # a file of a framework's that cannot be imported
+    NO_FORMAT = "LS215"  # a run, or this step of it, cannot be written that way
 
     REFUSED = "LS301"
     UNTRUSTED = "LS302"  # the command of a run that came from elsewhere
@@ -75,7 +76,7 @@ class LockstepError(Exception):
 
 
 class StoreError(LockstepError):
-    """The store or a run in it cannot be used: LS201 to LS205, LS207, LS208, LS214, LS411."""
+    """The store or a run in it cannot be used: LS201 to LS205, LS207, LS208, LS214, LS215, LS411."""
 
 
 class NoRoom(StoreError):

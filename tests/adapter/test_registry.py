@@ -75,6 +75,7 @@ def test_an_unknown_adapter_is_told_which_there_are() -> None:
         ("program=program", "program=attach", "target.program cannot be called with 2 arguments"),
         ("instrument=attach", "instrument=attach, reads=bool", "reads and imports go together: one of them is missing"),
         ("instrument=attach", "instrument=attach, reads=bool, imports=attach", "imports cannot be called with 3"),
+        ("instrument=attach", 'instrument=attach, exports={"x": program}', "exports['x'] cannot be called with 1"),
         ("instrument=attach", 'instrument=attach, commands="toykit"', "commands is 'toykit', not module:attribute"),
         ('"lockstep_toy:subject"', '"lockstep_toy"', "subject 'lockstep_toy' is not module:attribute"),
     ],

@@ -97,6 +97,9 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
                   does it: `imports(store, content, name)`, with "" for the name that the framework's own gives, returns
                   the run's name. Raises StoreError with the reason. It imports the framework; `reads` does not
     order         of several such files, by the beginning of the content: they are taken in the order of these texts
+    exports       what `lockstep export --format NAME` writes of one of the framework's own runs, beside tapes and
+                  lines: name -> `export(place)`, of a run, a branch or a step. Raises StoreError with the reason. Reads
+                  what is stored, and imports nothing of the framework
     commands      `module:attribute` of a typer application with commands of its own: `lockstep NAME …`
     abrupt        asked by the command line when it is done: whether threads of the framework run here that would abort
                   an interpreter which is torn down, so that the process has to end without that
@@ -120,4 +123,5 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     reads: Callable[[bytes], bool] | None = None
     imports: Callable[[Store, bytes, str], str] | None = None
     order: Callable[[bytes], str] | None = None
+    exports: Mapping[str, Callable[[Place], bytes]] = {}
     commands: str = ""

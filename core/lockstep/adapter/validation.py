@@ -73,6 +73,8 @@ def _wrong(adapter: Adapter, name: str) -> Iterator[str]:
         yield from _function("imports", adapter.imports, 3)
     if adapter.order is not None:
         yield from _function("order", adapter.order, 1)
+    for format_, export in adapter.exports.items():
+        yield from _function(f"exports[{format_!r}]", export, 1)
     if adapter.commands and not _REFERENCE.fullmatch(adapter.commands):
         yield f"commands is {adapter.commands!r}, not module:attribute"
     for bound in (adapter.tested.oldest, adapter.tested.newest):

@@ -388,7 +388,12 @@ def export(
         typer.Option("--output", "-o", metavar="FILE", help="The file; compressed if it ends in .zst; - is stdout."),
     ],
     format_: Annotated[
-        str, typer.Option("--format", metavar="tape|jsonl", help="Else jsonl where the file's name says so, or tape.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="tape|jsonl|…",
+            help="Else jsonl where the file's name says so, or tape. A framework's own run may have others.",
+        ),
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     store: Store = None,
@@ -398,8 +403,6 @@ def export(
     """Write one run to a file: a tape, to be imported elsewhere, or lines of JSON for other tools."""
     from lockstep.cli import storing
 
-    if format_ not in ("", "tape", "jsonl"):
-        raise typer.BadParameter(f"{format_!r} is not tape or jsonl", param_hint="--format")
     storing.export(
         run, store=store, output=output, format_=format_, force=force, as_json=as_json, debug=debug or context.obj
     )

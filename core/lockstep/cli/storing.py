@@ -19,6 +19,9 @@ from lockstep.log.verify import Trust
 def export(run: str, *, store: str | None, output: str, format_: str, force: bool, as_json: bool, debug: bool) -> None:
     """Writes a run to a file."""
     with failures.reported(as_json=as_json, debug=debug):
+        if format_ and format_ not in exchange.FORMATS:
+            _given(files.give(locate(store), run, output, format_, force=force), as_json=as_json)
+            return
         done = exchange.export(locate(store), run, output, format_, force=force)
         if as_json:
             if output == exchange.STDOUT:
@@ -31,6 +34,16 @@ def export(run: str, *, store: str | None, output: str, format_: str, force: boo
         if output != exchange.STDOUT:
             what += f"  {words.size(done.size)}"
         terminal.say([("● exported ", "good"), (safe(run), "strong"), f"  {done.format}  {what}  {safe(output)}"])
+
+
+def _given(done: files.Given, *, as_json: bool) -> None:
+    if done.file == exchange.STDOUT:
+        return
+    if as_json:
+        terminal.emit(done)
+        return
+    terminal.say([("● exported ", "good"), (safe(done.run), "strong"), f"  {done.format}  {words.size(done.size)}  "
+                  f"{safe(done.file)}"])  # fmt: skip
 
 
 def import_(

@@ -1,4 +1,5 @@
-"""Files of frameworks, of which runs are made: which adapter reads one, and taking them into a store."""
+"""Files of frameworks: which adapter makes a run of one, taking them into a store, and what is written of a run for its
+framework."""
 
 from __future__ import annotations
 
@@ -86,6 +87,34 @@ def _take(store: Store, file: str, run: str) -> Taken:
         raise
     events = sum(stream.events for stream in store.run(name).streams)
     return Taken(file, name, adapter.name, events)
+
+
+class Given(msgspec.Struct, frozen=True):
+    """A file that was written of a framework's own run, or of a step of it, in a format of its adapter."""
+
+    run: str
+    file: str
+    format: str
+    size: int
+
+
+def give(store: str, address: str, file: str, format_: str, *, force: bool = False) -> Given:
+    """Writes a run, a branch or a step as its framework's adapter has it. Raises StoreError, LS215 where there is no such
+    format; AddressError; and AdapterError LS408 where the adapter is not installed."""
+    from lockstep.adapter import registry
+    from lockstep.log import exchange, meta
+    from lockstep.log.store import open_store
+    from lockstep.log.timeline import resolve
+
+    with open_store(store) as opened:
+        place = resolve(opened, address)
+        keeper = meta.keeper(place.timeline.reader.meta)
+        exports = registry.get(keeper).exports if keeper else {}
+        if format_ not in exports:
+            known = ", ".join((*exchange.FORMATS, *exports))
+            raise StoreError(Code.NO_FORMAT, f"{format_!r} is no format that {address} can be written in: {known}")
+        content = exports[format_](place)
+    return Given(str(place.address), file, format_, exchange.write(content, file, force=force))
 
 
 def _read(file: str, most: int = -1) -> bytes:

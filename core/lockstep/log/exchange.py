@@ -104,6 +104,13 @@ def export(
     return Exported(called(info.name, reader.branch), file, format_, size, events, open_end, names)
 
 
+def write(content: bytes, file: str, *, force: bool = False) -> int:
+    """Writes a file whole or not at all, as `export` does; returns its size. Raises StoreError LS203."""
+    with _out(file, force=force) as out:
+        out.write(content)
+    return os.path.getsize(file) if file != STDOUT else 0
+
+
 def import_tape(store: str, file: str) -> list[Imported]:
     """Takes the run (or runs) of a tape into a store, which may be new. Everything is checked before anything is
     added: what is not consistent, or not what the owner of the key here sealed, is refused with the place.
