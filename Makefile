@@ -2,7 +2,7 @@
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
 .PHONY: help demo test test-main test-recording test-debugger test-langgraph test-temporal test-playwright test-agents \
-	test-mcp test-openai2 test-playwright164 test-oldest check docs bench stress constraints clean
+	test-autogen test-mcp test-openai2 test-playwright164 test-oldest check docs bench stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
@@ -19,7 +19,7 @@ demo:
 
 # The longest first: CI does two at a time, and the short ones fill what is left.
 test: test-oldest test-recording test-langgraph test-debugger test-temporal test-playwright test-playwright164 test-openai2 \
-	test-agents test-mcp
+	test-autogen test-agents test-mcp
 	@.ci/browser --last
 
 test-main: test-recording test-debugger test-langgraph test-temporal test-playwright
@@ -29,6 +29,7 @@ DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits 
 # What needs an environment of its own.
 OUTSIDE = tests/langgraph/calls/test_outside.py
 AGENTS = tests/temporal/agents
+AUTOGEN = tests/autogen tests/ag2
 
 test-recording:
 	@.ci/environment main
@@ -60,6 +61,10 @@ test-playwright164:
 test-agents:
 	@.ci/environment agents
 	.venv-agents/bin/python -m pytest $(AGENTS) $(ARGS)
+
+test-autogen:
+	@.ci/environment autogen
+	.venv-autogen/bin/python -m pytest $(wildcard $(AUTOGEN)) $(ARGS)
 
 test-mcp:
 	@.ci/environment mcp

@@ -1,0 +1,26 @@
+"""AutoGen with Lockstep: the message hook.
+
+    import lockstep_autogen
+    lockstep_autogen.attach(team)        # any AgentChat team or agent, before its first run
+
+Importing this imports nothing of AutoGen; what is attached does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockstep.adapter import late_names
+from lockstep_autogen.adapter import adapter
+
+__all__ = ["LockstepInterventionHandler", "adapter", "attach", "record_model", "record_tool"]
+
+if TYPE_CHECKING:
+    from lockstep_autogen.publishing import LockstepInterventionHandler
+    from lockstep_autogen.recording import attach
+    from lockstep_autogen.unseen import record_model, record_tool
+else:
+    __getattr__, __dir__ = late_names(
+        adapter, globals(), LockstepInterventionHandler="publishing", attach="recording", record_model="unseen",
+        record_tool="unseen",
+    )  # fmt: skip

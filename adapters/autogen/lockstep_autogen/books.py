@@ -1,0 +1,47 @@
+"""The journal of a team's own run, under a name that nobody has yet."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from lockstep.log.address import quote
+from lockstep.log.model import Value
+from lockstep.log.store import open_store
+from lockstep.session.native import Journal
+from lockstep_autogen.adapter import adapter
+
+_LONGEST = 150  # characters of a run's name
+
+
+def versions() -> dict[str, Value]:
+    """What is recorded with."""
+    found: dict[str, Value] = {"python": platform.python_version()}
+    for name in ("autogen-agentchat", "autogen-core", "autogen-ext"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def journal(store: str | os.PathLike[str] | None, run: str, kind: str, unseen: Sequence[str]) -> Journal:
+    """A new run `autogen/<run>` or, if that exists, `autogen/<run>-2`, … Raises StoreError.
+
+    kind    the class of what is recorded
+    unseen  what of it is not, in words
+    """
+    with open_store(os.fspath(store) if store is not None else None, create=True) as opened:
+        path = opened.path
+    number = 1
+    while True:
+        name = f"{quote(run)[:_LONGEST]}{f'-{number}' if number > 1 else ''}"
+        native: dict[str, Value] = {"run": name, "class": kind, "unseen": [*unseen]}
+        told: dict[str, Value] = {"adapter": adapter.name, "native": native, "versions": versions()}
+        made = Journal.open(path, f"{adapter.name}/{name}", told)
+        if made.is_new:
+            return made
+        made.close()
+        number += 1

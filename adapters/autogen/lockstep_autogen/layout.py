@@ -1,0 +1,98 @@
+"""What of a team is in the log, and how it is called there.
+
+A run is one team or agent that was attached, `autogen/<name>`; a turn is one `run`, or what else its user had it do.
+Each turn begins with a step of what it was given; each message closes a step. The STEP's name is who spoke, joined by
+", "; its body is a record (`lockstep.log.checkpoints`) with these channels
+
+    "messages"   what was said in this step: {"source", "type", …, "inner": [the speaker's own events, …]}
+    "selected"   whom the team chose to speak next before that, [] where nobody was asked
+    "stop"       why the team stopped here: the text of its reason, else None
+    others       the team's state, as `states.channels` has it
+
+and beside them, counted in no digest,
+
+    "was"        {"id", "created_at"} of each message and of what is in it, in order: as they really were
+    "consistent" False where the state was not that of a cut
+
+A step's key is a digest over its own record and the key of the step before in its lane: equal where all that came
+before is equal too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from lockstep.log import canonical as bytes_of
+from lockstep.log.checkpoints import CHANNELS, GONE, WHOLE, record
+from lockstep.log.model import Value
+
+# Kinds of effects.
+MODEL, TOOL, HUMAN = "model", "tool", "human"
+
+# Sources of steps: what begins a turn, a message, and what a user did to a team between its runs.
+INPUT, MESSAGE = "input", "loop"
+RESET, LOAD = "reset", "update"
+
+MESSAGES, SELECTED, STOP = "messages", "selected", "stop"
+WAS, CONSISTENT = "was", "consistent"
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """One message of a step.
+
+    source   who said it: an agent, a team in a team, or "user"
+    message  AutoGen's own, as everybody has it
+    inner    what the speaker did on the way to it
+    """
+
+    source: str
+    message: Any
+    inner: Sequence[Any] = ()
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of a team at one moment: what a step is made of.
+
+    lane        of the team; `team`: it, or a single agent
+    source      INPUT, MESSAGE, RESET or LOAD
+    spoken      what was said since the last moment of this team, in the order in which it arrived
+    selected    whom the team chose to speak
+    stop        why it stops now, "" where it does not
+    consistent  whether the team's state is whole: everybody has heard everything, and nobody has been chosen yet
+    """
+
+    lane: str
+    team: Any
+    source: str = MESSAGE
+    spoken: tuple[Spoken, ...] = ()
+    selected: tuple[str, ...] = ()
+    stop: str = ""
+    consistent: bool = True
+
+    @property
+    def name(self) -> str:
+        """Who spoke."""
+        return ", ".join(dict.fromkeys(each.source for each in self.spoken)) or self.source
+
+
+def body_of(
+    before: Mapping[str, Value] | None, after: Mapping[str, Value], was: Sequence[Value], *, consistent: bool
+) -> dict[str, Value]:
+    """The record of a step, against the channels of the step before in its lane; whole where there is none."""
+    made = record(before, after)
+    made[WAS] = [*was]
+    if not consistent:
+        made[CONSISTENT] = False
+    return made
+
+
+def key_of(before: bytes, source: str, name: str, body: Mapping[str, Value]) -> bytes:
+    """The identity of a step. `before`: that of the one before it in its lane, b"" for none."""
+    said: dict[str, Value] = {part: body[part] for part in (CHANNELS, GONE, WHOLE) if part in body}
+    hashed = blake2b(before, digest_size=16)
+    hashed.update(bytes_of.canonical([source, name, said, body.get(CONSISTENT, True)]))
+    return hashed.digest()
