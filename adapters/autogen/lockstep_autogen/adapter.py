@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
+from lockstep.adapter.late import Later
 from lockstep.adapter.native import Native
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
-
-
-def _state(given: Any) -> Value:
-    from lockstep.session import snapshot
-
-    return snapshot.to_value(given)
 
 
 def _is_live(target: Any) -> bool:
@@ -51,15 +45,6 @@ def factory(target: Any) -> Callable[[], Any]:
     return found
 
 
-def _later(home: str, name: str) -> Callable[..., Any]:
-    """A function of a module of ours, which imports AutoGen: when it is called."""
-
-    def call(*args: Any) -> Any:
-        return getattr(import_module(f"lockstep_autogen.{home}"), name)(*args)
-
-    return call
-
-
 adapter = Adapter(
     name="autogen",
     title="AutoGen",
@@ -67,7 +52,7 @@ adapter = Adapter(
     extra="autogen",
     modules=("autogen_agentchat", "autogen_core"),
     tested=Versions("0.6.4", "0.7.5"),
-    steps=Steps(kind="message", what="each message of a team, with the state after it", state=_state),
+    steps=Steps(kind="message", what="each message of a team, with the state after it"),
     restore=Way(
         exact=False, reason="a team's state says nothing of what its conditions have counted: its code runs again"
     ),
@@ -78,7 +63,7 @@ adapter = Adapter(
     ),
     subject="lockstep_autogen.subject:subject",
     native=Native(
-        replay=_later("replaying", "replay"), areplay=_later("replaying", "areplay"),
-        fork=_later("forking", "fork"), afork=_later("forking", "afork"),
+        replay=Later("lockstep_autogen.replaying:replay"), areplay=Later("lockstep_autogen.replaying:areplay"),
+        fork=Later("lockstep_autogen.forking:fork"), afork=Later("lockstep_autogen.forking:afork"),
     ),
 )  # fmt: skip
