@@ -64,7 +64,7 @@ test-agents:
 
 test-autogen:
 	@.ci/environment autogen
-	.venv-autogen/bin/python -m pytest $(wildcard $(AUTOGEN)) $(ARGS)
+	.venv-autogen/bin/python -m pytest $(wildcard $(AUTOGEN)) tests/adapter/test_late.py $(ARGS)
 
 test-mcp:
 	@.ci/environment mcp
