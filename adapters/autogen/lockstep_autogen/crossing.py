@@ -1,0 +1,176 @@
+"""Who hears of a team in a fork: a player up to the cut, what writes the branch from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockstep_autogen import canonical
+from lockstep_autogen.driving import Ended
+from lockstep_autogen.halting import Halt
+from lockstep_autogen.layout import Moment
+from lockstep_autogen.playing import Player
+from lockstep_autogen.recorded import GOES_ON, Ran, Recorded
+from lockstep_autogen.recording import Steps, returned
+from lockstep_autogen.replaying import ending_differs
+from lockstep_autogen.seams import Asked
+
+from lockstep.errors import Code
+from lockstep.log.model import RunState, Status, Value
+from lockstep.session.native.journal import Journal
+from lockstep.session.native.turn import Turn
+
+if TYPE_CHECKING:
+    from lockstep_autogen.tailing import Tailing
+
+
+class Branch:
+    """Writes the steps and turns of a fork's branch. A fault of ours stops it: the branch would not be replayed."""
+
+    def __init__(self, journal: Journal, steps: Steps) -> None:
+        self._journal = journal
+        self._steps = steps
+        self._turn: Turn | None = None
+
+    def begin(self, entry: str, request: Mapping[str, Value]) -> None:
+        given: Any = self._journal.hide(canonical.inert(request))
+        self._turn = self._journal.begin_turn(entry, given)
+
+    async def step(self, moment: Moment) -> None:
+        self.write(moment, *await self._steps.next(moment))
+
+    def write(self, moment: Moment, body: dict[str, Value], next: Any) -> None:
+        hidden: Any = self._journal.hide(body)
+        of = next.pos
+        key = self._steps.made(moment, next, hidden)
+        next.pos = self._journal.step(moment.lane, moment.name, moment.source, hidden, key, of)
+
+    def end(self, status: str, value: Any, state: RunState | None) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.end(status, value, state)
+
+
+class Crossing:
+    """Is `Told`.
+
+    over  whether the part that is served is over
+    """
+
+    def __init__(self, recorded: Recorded, calls: Tailing, halt: Halt, journal: Journal) -> None:
+        self.over = False
+        self._calls = calls
+        self._halt = halt
+        self._recorded = recorded
+        self._hide = journal.hide
+        self._upto = calls.plan.upto
+        self._player = Player(recorded, halt, journal.hide, upto=self._upto, faults=calls.served.faults)
+        self._branch = Branch(journal, self._player.steps)
+        self._run: Ran | None = None
+        self._amid = False  # the turn that is on has begun in the part that is served
+
+    def turn(self, run: Ran) -> None:
+        """The recorded run that is made next."""
+        self._run = run
+        if not self.over:
+            self._player.turn(run, self._calls.served)
+            if run.pos > self._upto:
+                self._calls.stepped()
+
+    def cross(self) -> None:
+        """From here on all is the branch's own."""
+        self.over = True
+        if self._amid:
+            assert self._run is not None
+            self._branch.begin(self._run.entry, {GOES_ON: True})
+
+    def _look(self) -> None:
+        """Whether all steps of the part that is served have been made."""
+        run = self._run
+        if not self.over and run is not None and self._player.left is None and self._is_last(run):
+            self._calls.stepped()
+
+    def _is_last(self, run: Ran) -> bool:
+        """Whether the cut is in this run."""
+        return run.last.end is None or self._upto < run.last.end.pos
+
+    # What the seams tell.
+
+    async def begins(self, asked: Asked, before: Moment) -> None:
+        """See `Told`."""
+        if self.over:
+            self._branch.begin(asked.entry, asked.request)
+            if asked.entry.startswith(("run", "on_messages")):
+                await self._branch.step(before)
+            return
+        self._amid = True
+        await self._player.begins(asked, before)
+        self._look()
+
+    async def cut(self, moment: Moment) -> Any:
+        """See `Told`."""
+        if self.over:
+            if self._calls.latch.stopped:
+                raise await self._halt.never(self._calls.latch.error())
+            await self._branch.step(moment)
+            return None
+        await self._player.cut(moment)
+        self._look()
+        return None
+
+    async def ends(self, result: Any, last: Moment | None) -> None:
+        """See `Told`."""
+        if not self.over:
+            await self._player.ends(result, last)
+            self._look()
+            if not self._calls.gate.is_open:
+                return
+            last = None  # it has been compared
+        if last is not None and (last.consistent or last.spoken):
+            await self._branch.step(last)
+        self._branch.end(Status.OK, returned(result), self._calls.resting())
+        self._amid = False
+
+    def fails(self, error: BaseException, last: Moment | None) -> None:
+        """See `Told`."""
+        if not self.over and not self._calls.latch.stopped:
+            self._player.fails(error, last)
+            self._look()
+            last = None
+        if not self.over:
+            return
+        if last is not None and last.spoken and not self._calls.latch.stopped:
+            self._branch.write(last, *self._player.steps.unsaved(last))
+        status = Status.CANCELLED if self._calls.latch.stopped else Status.ERROR
+        self._branch.end(status, None if status == Status.CANCELLED else error, self._calls.resting())
+        self._amid = False
+
+    def fault(self, where: str, error: BaseException) -> None:
+        self._calls.fault(where, error)
+
+    def finish(self, run: Ran, ended: Ended) -> None:
+        """A turn is over: of one that was served to its end, what was recorded of that is compared."""
+        calls = self._calls
+        if calls.latch.stopped:
+            self._branch.end(Status.CANCELLED, None, calls.resting())
+            return
+        self._amid = False
+        if self.over:
+            return
+        left = self._player.left
+        if left is not None:
+            calls.served.differs(
+                Code.MISSING, "a recorded message was never said", lane=left.event.lane, kind="message",
+                name=left.event.name, at=left.pos, expected=left.event.name, actual="(nothing)", source="",
+            )  # fmt: skip
+            return
+        if self._is_last(run):
+            calls.stuck(0)
+            return
+        found = ending_differs(run.status, self._recorded.result(run), self._player.ending, self._hide)
+        if found is not None:
+            path, before, after = found
+            calls.served.differs(
+                Code.END, "the turn ended in another way than when it was recorded", lane="", kind="turn",
+                name=run.entry, path=path, expected=before, actual=after, source="",
+            )  # fmt: skip

@@ -1,0 +1,189 @@
+"""Edits of a team's run: other answers of models, tools and people.
+
+    answer of a model   its CreateResult, as `show` prints it; a text stands for one that says no more than that
+    answer of a tool    its ToolResult; a text, or any other data, for one that has this as its only content
+    a person's          the text
+    {"$": "raise", …}   it fails: a tool's failure is an answer too, since AutoGen makes one of it
+
+A step stands for the answer that its message was made of, where one agent spoke. Messages themselves are not edited:
+the speaker would still have its own words in its context, and the others would not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from lockstep_autogen import layout
+
+from lockstep.debugger import edits as editing
+from lockstep.debugger import outcomes, paths, raised
+from lockstep.debugger.edits import Edit
+from lockstep.errors import AddressError, Code, EditError
+from lockstep.log.address import Address, quote
+from lockstep.log.model import Kind, Status, Value
+from lockstep.log.timeline import Effect, Place, Step, Timeline
+from lockstep.session.call import Piece
+from lockstep.session.tail import Edit as Answered
+
+_CONTENT = "content"
+_CALLS, _SAID = "function_calls", "stop"  # how an answer says that it ended: with calls of tools, or with words
+_RESULT = "result"
+
+
+class Edits(msgspec.Struct, frozen=True):
+    """What is edited.
+
+    answers  of calls, as the tail of a fork gives them
+    told     as they were given, by address
+    first    position of the first event that no branch with them can share, None where nothing is edited
+    """
+
+    answers: tuple[Answered, ...] = ()
+    told: Mapping[str, Value] = {}
+    first: int | None = None
+
+
+def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
+    """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
+    LS213."""
+    timeline, address = place.timeline, place.address
+    named = {str(Address(address.path, address.branch)), str(Address(timeline.reader.info.name, address.branch))}
+    by: dict[int, tuple[Effect, list[Edit]]] = {}
+    for edit in edits:
+        if edit.run and edit.run not in named:
+            raise AddressError(
+                Code.NO_ADDRESS, f"{edit.run}:{edit.address} is another run's: this fork edits {min(named)}"
+            )
+        effect = _find(timeline, edit.address)
+        if effect.end is None or effect.end.pos > until:
+            raise AddressError(
+                Code.NO_ADDRESS, f"{edit.address} is answered only after {address}: a fork edits what comes before it"
+            )
+        by.setdefault(effect.begin.pos, (effect, []))[1].append(edit)
+    made = tuple(
+        Answered(pos, {_told(edit): _inert(edit.value) for edit in given}, _pieces(timeline, effect, given))
+        for pos, (effect, given) in by.items()
+    )
+    told = {address: value for each in made for address, value in each.told.items()}
+    return Edits(made, told, min((_first(timeline, effect) for effect, _ in by.values()), default=None))
+
+
+def _inert(value: Any) -> Value:
+    found: Value = outcomes.from_python(value)
+    return found
+
+
+def _told(edit: Edit) -> str:
+    return f"{edit.address}:{edit.path}" if edit.path else edit.address
+
+
+def _find(timeline: Timeline, address: str) -> Effect:
+    """The call at `7.1`, or the one whose answer was said in step `7`."""
+    step, _, number = address.partition(".")
+    if number:
+        return timeline.effect(int(step), int(number))
+    said = _said(timeline.step(int(step)))
+    return said if said is not None else editing.find(timeline, address)
+
+
+def _said(step: Step) -> Effect | None:
+    """The last answer of the one agent that spoke in a step, None where several spoke, or nobody asked anything."""
+    speaker = f"/{quote(step.name)}"
+    found = [
+        effect for effect in step.effects
+        if effect.kind in (layout.MODEL, layout.HUMAN) and effect.end is not None and effect.lane.endswith(speaker)
+    ]  # fmt: skip
+    return max(found, key=lambda effect: effect.begin.pos, default=None)
+
+
+def _first(timeline: Timeline, effect: Effect) -> int:
+    """Position of the first event that came of a call. Of one that was asked in the same step, where it was asked: else
+    what was asked beside it and answered before would come before it in the branch, and have its number."""
+    stream = timeline.stream.id
+    seqs = [*effect.parts, *([effect.end_seq] if effect.end is not None else [])]
+    first = min(next(iter(timeline.reader.heads(stream, seq, seq + 1)))[1].pos for seq in seqs)
+    steps = (event.pos for _, event in timeline.reader.heads(stream) if event.kind is Kind.STEP)
+    return first if any(effect.begin.pos < pos < first for pos in steps) else effect.begin.pos
+
+
+def _pieces(timeline: Timeline, effect: Effect, edits: Sequence[Edit]) -> tuple[Piece, ...]:
+    address = edits[0].address
+    parts = [] if effect.kind == layout.TOOL else list(timeline.parts(effect))
+    recorded = timeline.outcome(effect)
+    answered: Value = recorded if effect.status is Status.OK else None
+    try:
+        for edit in edits:
+            answered = _CHANGED.get(effect.kind, _any)(effect, answered, edit.path, _inert(edit.value))
+        if raised.is_raise(answered):
+            return (Piece(raised.encoded(answered, recorded if effect.status is Status.ERROR else None), Status.ERROR),)
+    except EditError as error:
+        raise EditError(error.code, f"{address}: {error.message}") from None
+    whole = outcomes.from_json(answered)
+    if effect.kind == layout.MODEL and parts:
+        return (*_spoken(parts, whole), Piece(whole, Status.OK))
+    return (Piece(whole, Status.OK),)
+
+
+def _spoken(parts: Sequence[Value], whole: Value) -> tuple[Piece, ...]:
+    """What a streamed answer comes in: as it was, where it says the same, else in one piece."""
+    said = whole.get(_CONTENT) if isinstance(whole, dict) else None
+    if not isinstance(said, str):
+        return ()
+    if "".join(part for part in parts if isinstance(part, str)) == said:
+        return tuple(map(Piece, parts))
+    return (Piece(said),)
+
+
+def _model(effect: Effect, before: Value, path: str, value: Value) -> Value:
+    if raised.is_raise(value) and not path:
+        return value
+    if isinstance(value, str) and not path:
+        path = _CONTENT
+    base: dict[str, Value] = {
+        "finish_reason": _SAID, _CONTENT: "", "usage": {"prompt_tokens": 0, "completion_tokens": 0}, "cached": False,
+        "logprobs": None, "thought": None, **(before if isinstance(before, dict) else {}),
+    }  # fmt: skip
+    after = _put(base, path.removeprefix("value."), value)
+    if not isinstance(after, dict) or not isinstance(after.get(_CONTENT), (str, list)):
+        raise EditError(
+            Code.UNEDITABLE,
+            'a model\'s answer is a text, or a CreateResult as show prints it: {"content": text or calls of tools, …}',
+        )
+    after = {**base, **after}
+    calls = isinstance(after[_CONTENT], list)
+    if calls and after["finish_reason"] == _SAID:
+        after["finish_reason"] = _CALLS
+    elif not calls and after["finish_reason"] == _CALLS:
+        after["finish_reason"] = _SAID
+    return after
+
+
+def _tool(effect: Effect, before: Value, path: str, value: Value) -> Value:
+    if raised.is_raise(value) and not path:
+        assert isinstance(value, dict)
+        return _result(effect.name, str(value.get("message") or value.get("type") or ""), failed=True)
+    if path:
+        return _put(before if before is not None else _result(effect.name, ""), path, value)
+    if isinstance(value, dict) and _RESULT in value:
+        return {**_result(effect.name, ""), **value}
+    return _result(effect.name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _result(name: str, text: str, *, failed: bool = False) -> dict[str, Value]:
+    content: Value = [{"type": "TextResultContent", _CONTENT: text}]
+    return {"type": "ToolResult", "name": name, _RESULT: content, "is_error": failed}
+
+
+def _any(effect: Effect, before: Value, path: str, value: Value) -> Value:
+    return value if not path else _put(before, path, value)
+
+
+def _put(before: Value, path: str, value: Value) -> Value:
+    changed: Value = paths.put(outcomes.to_json(before), paths.parse(path), outcomes.to_json(value))
+    return changed
+
+
+_CHANGED = {layout.MODEL: _model, layout.TOOL: _tool}

@@ -1,0 +1,144 @@
+"""What is recorded of a team's run, for all who replay and fork it.
+
+    recorded = Recorded(store.run("autogen/refund"))
+    for run in recorded.runs: run.first, run.last, run.entry, run.status
+    recorded.steps_of(run)
+
+A run of a team is one turn. Where a branch has left another one in the middle of a run, the run goes on in a turn of
+the branch, so one run has several turns then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from lockstep.log.address import called
+from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.log.steps import TURN
+from lockstep.log.store import RunReader
+from lockstep.session.native.record import Record, RecordedTurn
+
+GOES_ON = "goes_on"  # of the request of a turn: it is the rest of the one before
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """One run of the team: a call of `run` or `run_stream`.
+
+    number  from 1
+    turns   that it is recorded in, in their order
+    """
+
+    number: int
+    turns: tuple[RecordedTurn, ...]
+
+    @property
+    def first(self) -> RecordedTurn:
+        return self.turns[0]
+
+    @property
+    def last(self) -> RecordedTurn:
+        return self.turns[-1]
+
+    @property
+    def pos(self) -> int:
+        return self.first.pos
+
+    @property
+    def stop(self) -> int:
+        """Position of the first event that is no part of it."""
+        return self.last.stop
+
+    @property
+    def entry(self) -> str:
+        return self.first.entry
+
+    @property
+    def status(self) -> str:
+        """How it ended, "" where it was cut off."""
+        return str(self.last.end.what) if self.last.end is not None else ""
+
+    @property
+    def interrupted(self) -> bool:
+        return self.last.interrupted
+
+
+class RecordedStep(msgspec.Struct, frozen=True):
+    """One step. `number`: in the branch; `pos`: of its STEP event."""
+
+    number: int
+    seq: int
+    event: Event
+
+    @property
+    def pos(self) -> int:
+        return self.event.pos
+
+
+class Recorded:
+    """One branch of a team's run. Reads heads once, and bodies when they are asked for."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self.reader = reader
+        self.record = _Record(reader)
+        self.meta: Mapping[str, Any] = reader.meta if isinstance(reader.meta, Mapping) else {}
+        self.address = called(reader.info.name, reader.branch)
+
+    @cached_property
+    def steps(self) -> tuple[RecordedStep, ...]:
+        return tuple(RecordedStep(number, seq, event) for number, (seq, event) in enumerate(self.record.steps))
+
+    @cached_property
+    def runs(self) -> tuple[Ran, ...]:
+        found: list[list[RecordedTurn]] = []
+        for turn in self.record.turns:
+            request = self.record.request(turn)
+            if found and isinstance(request, dict) and request.get(GOES_ON) is True:
+                found[-1].append(turn)
+            else:
+                found.append([turn])
+        return tuple(Ran(number, tuple(turns)) for number, turns in enumerate(found, 1))
+
+    def steps_of(self, run: Ran) -> tuple[RecordedStep, ...]:
+        return tuple(step for step in self.steps if run.pos < step.pos < run.stop)
+
+    def run_at(self, pos: int) -> Ran | None:
+        """The run that a position is in, None before the first."""
+        return next((run for run in reversed(self.runs) if run.pos <= pos), None)
+
+    def body(self, step: RecordedStep) -> Mapping[str, Any]:
+        found = self.record.body(step.seq)
+        return found if isinstance(found, Mapping) else {}
+
+    def asked(self, run: Ran) -> Mapping[str, Any]:
+        """What the run was begun with, with its secrets hidden."""
+        found = self.record.request(run.first)
+        return found if isinstance(found, Mapping) else {}
+
+    def result(self, run: Ran) -> Value:
+        """What it returned, or its encoded exception; None where it was cut off."""
+        return self.record.result(run.last)
+
+    @property
+    def last(self) -> int:
+        """The position of the last event."""
+        return max((event.pos for _, event in self.record.heads), default=0)
+
+
+def is_over(run: Ran) -> bool:
+    """Whether it came to a good end."""
+    return run.status == Status.OK
+
+
+class _Record(Record):
+    """What was in flight where a branch left another one is no part of it: it is asked for anew."""
+
+    @cached_property
+    def _begun(self) -> list[tuple[int, Event]]:
+        every = [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
+        ended = {event.of for _, event in self.heads if event.kind is Kind.END}
+        left = max((event.pos for _, event in self.heads if event.kind is Kind.FORK), default=0)
+        return [(seq, event) for seq, event in every if event.pos > left or event.pos in ended]

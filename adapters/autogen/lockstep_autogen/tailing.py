@@ -1,0 +1,215 @@
+"""The calls of a fork: served up to its cut, in the recorded order, and from there as its tail has it.
+
+A call that belongs past the cut may come early, while parallel speakers are still served: it waits until all of the
+part before has been handed out. Calls that are answered from the record past an edit get their answers in the recorded
+order too, since that is the order in which their agents speak.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Any
+
+from lockstep.log import untapped
+from lockstep.log.model import Status
+from lockstep.session import findings
+from lockstep.session.call import Call, Piece
+from lockstep.session.native.forking import Forking, Undecided
+from lockstep.session.native.serving import Serving
+from lockstep.session.tail import Answer
+from lockstep.session.tape import Recorded
+
+_LOOK = 0.05  # seconds between two looks of a thread
+_PATIENCE = 0.5  # seconds without progress, after which an answer past an edit waits for no other
+
+
+class Gate:
+    """Shut until the part that is served is over. Usable from any thread and loop. Who waits goes through in the order
+    of coming."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._waiting: dict[object, Callable[[], None]] = {}
+        self._lock: Any = untapped.RLock()
+
+    def open(self) -> None:
+        with self._lock:
+            self.is_open = True
+        self.look()
+
+    def look(self) -> None:
+        """Has who is next look again."""
+        with self._lock:
+            ring = next(iter(self._waiting.values()), None)
+        if ring is not None:
+            ring()
+
+    async def passed(self, stopped: Callable[[], bool]) -> None:
+        """Returns once it is open, or all is `stopped`."""
+        loop, bell, ticket = asyncio.get_running_loop(), asyncio.Event(), object()
+        with self._lock:
+            self._waiting[ticket] = lambda: _ring(loop, bell)
+        try:
+            while not (self._is_next(ticket) or stopped()):
+                await bell.wait()
+                bell.clear()
+        finally:
+            self._leave(ticket)
+
+    def wait(self, stopped: Callable[[], bool]) -> None:
+        """The same of a thread."""
+        ticket = object()
+        with self._lock:
+            self._waiting[ticket] = lambda: None
+        try:
+            while not (self._is_next(ticket) or stopped()):
+                untapped.sleep(_LOOK)
+        finally:
+            self._leave(ticket)
+
+    def _is_next(self, ticket: object) -> bool:
+        with self._lock:
+            return self.is_open and next(iter(self._waiting)) is ticket
+
+    def _leave(self, ticket: object) -> None:
+        with self._lock:
+            del self._waiting[ticket]
+        self.look()
+
+
+def _ring(loop: asyncio.AbstractEventLoop, bell: asyncio.Event) -> None:
+    loop.call_soon_threadsafe(bell.set)
+
+
+class Queue:
+    """Those recorded answers past an edit that are given again, each after those that came before it."""
+
+    def __init__(self, later: Serving, until: int) -> None:
+        self._due = sorted(
+            effect.pieces[-1][1].pos
+            for lane in later.tape.lanes.values()
+            for effect in lane.effects
+            if effect.ended and effect.pieces[-1][1].pos <= until and effect.pieces[-1][1].what != Status.CANCELLED
+        )
+        self._given: set[int] = set()
+        self._moved = 0
+
+    def given(self, effect: Recorded) -> None:
+        """Its answer has been handed out."""
+        self._given.add(_end(effect))
+        self._moved += 1
+
+    def asked(self) -> None:
+        self._moved += 1
+
+    async def turn(self, effect: Recorded, over: Callable[[], bool]) -> None:
+        """Returns when all that came before it have been handed out; or when nobody asks for these, and when it is
+        `over` with answers from the record."""
+        before = self._due[: bisect_left(self._due, _end(effect))]
+        seen, since = self._moved, untapped.monotonic()
+        while not over() and not self._given.issuperset(before):
+            await asyncio.sleep(0.001)
+            if seen != self._moved:
+                seen, since = self._moved, untapped.monotonic()
+            elif untapped.monotonic() - since > _PATIENCE:
+                self._given.update(before)
+
+
+def _end(effect: Recorded) -> int:
+    return effect.pieces[-1][1].pos if effect.ended else effect.begin.pos
+
+
+class Tailing(Forking):
+    """The calls of a fork of a team.
+
+    gate     where what is past the cut waits
+    crossed  called when the part that is served is over, before the gate opens
+    """
+
+    def __init__(self, *args: Any, crossed: Callable[[], None], **more: Any) -> None:
+        super().__init__(*args, since=0, ordered=True, **more)
+        self.gate = Gate()
+        self.queue = Queue(self.later, self.plan.until)
+        self._crossed = crossed
+        self._stepped = False
+
+    def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
+        """See `Calls`."""
+        if within is not None:
+            return super().call(lane, kind, within)
+        if self.latch.stopped:
+            self.latch.raise_it()
+        call: Any = Early(self, self.journal.strand(lane), kind)
+        return call  # type: ignore[no-any-return]
+
+    def stepped(self) -> None:
+        """All steps of the part that is served have been made again."""
+        self._stepped = True
+        self.look()
+
+    def look(self) -> None:
+        """Crosses, where the part that is served is over."""
+        if self._stepped and not self.gate.is_open and not self.served.outstanding() and not self.latch.stopped:
+            self._crossed()
+            self.gate.open()
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.latch.stopped
+
+    def stuck(self, seconds: float) -> None:
+        """Nobody has got on for so long in the part that is served."""
+        left = self.served.left()
+        if left:
+            missing = left[0]
+            self.latch.stop_at(findings.never_made(self.served.tape, missing.seq, missing.begin, missing))
+        self.gate.look()
+
+
+class Early(Undecided):
+    """A call of a fork that is decided when the gate opens, where the part before has it not."""
+
+    __slots__ = ("_of",)
+
+    session: Tailing
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._of: Recorded | None = None  # what answers it past an edit
+
+    def ready(self) -> None:
+        if self._to is None:
+            self.session.gate.wait(lambda: self.session.latch.stopped)
+            self._decide()
+
+    async def aready(self) -> None:
+        if self._to is None:
+            await self.session.gate.passed(lambda: self.session.latch.stopped)
+            self._decide()
+
+    def _answer(self, verdict: Answer, of: Serving) -> None:
+        session = self.session
+        super()._answer(verdict, of)
+        if verdict.edit is not None:
+            self._of = session.later.tape.effect(verdict.edit.pos)
+        elif of is session.later and verdict.how == "served":
+            self._of = verdict.effect
+        session.queue.asked()
+
+    def take(self) -> Piece:
+        return self._taken(super().take())
+
+    async def atake(self) -> Piece:
+        session = self.session
+        if self._of is not None:
+            await session.queue.turn(self._of, lambda: session.latch.stopped or not session.tail.past)
+        return self._taken(await super().atake())
+
+    def _taken(self, piece: Piece) -> Piece:
+        if piece.status is not None:
+            if self._of is not None:
+                self.session.queue.given(self._of)
+            self.session.look()
+        return piece
