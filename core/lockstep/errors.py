@@ -107,6 +107,7 @@ class Difference(msgspec.Struct, frozen=True):
     `nearest` are up to three recorded calls that look most like the present one.
     `same_until` is the last step that was identical, None if none was.
     `beside`: what was recorded and what is there now, in rows, where one stands for the other; the first row differs.
+    `hint`: a rule of the user's that would let this differ, in words.
     """
 
     code: Code
@@ -122,6 +123,7 @@ class Difference(msgspec.Struct, frozen=True):
     nearest: tuple[str, ...] = ()
     same_until: int | None = None
     beside: tuple[tuple[str, str], ...] = ()
+    hint: str = ""
 
 
 class Stop(BaseException):

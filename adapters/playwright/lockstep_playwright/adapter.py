@@ -17,6 +17,7 @@ _OWN = {
     "executable": "path of a Chromium, in place of the one that is found",
     "headless": "False shows the browser",
     "misses": '"fail": an unrecorded request fails in the page and is named; "strict": it also stops the program',
+    "volatile": 'values that are other ones in each run: {"GET */search": ["query.ts"]}',
 }
 
 

@@ -6,7 +6,7 @@ document had been parsed in both runs, and nothing else was done to it at the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,29 +14,45 @@ import msgspec
 from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import difference
+from lockstep_playwright import volatile
 from lockstep_playwright.actions.methods import HIDDEN
 from lockstep_playwright.recorded import RecordedAction
+from lockstep_playwright.serving import missed
+
+_URL = "url"  # the argument that says where
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The first thing that differs. `path`: what of the action; `expected` and `actual`: in a line each."""
+    """The first thing that differs. `path`: what of the action; `expected` and `actual`: in a line each; `hint`: a rule
+    that would let it differ."""
 
     code: Code
     reason: str
     path: str = ""
     expected: str = ""
     actual: str = ""
+    hint: str = ""
 
 
-def asked(recorded: RecordedAction, api: str, name: str, arguments: Value, frame: str = "") -> Found | None:
-    """Whether another action begins than was recorded. `arguments` with their secrets hidden."""
+type Same = Callable[[str, str], bool]
+
+
+def asked(
+    recorded: RecordedAction, api: str, name: str, arguments: Value, frame: str = "", same: Same = str.__eq__
+) -> Found | None:
+    """Whether another action begins than was recorded. `arguments` with their secrets hidden. `same`: whether two
+    addresses are the same one."""
     said = recorded.said
     if said.get("api") != api:
         return Found(Code.REQUEST, "another action than recorded", "", _called(recorded.name, said), f"{name} ({api})")
-    first = difference.first(said.get("arguments"), _typed(said.get("arguments"), arguments))
+    told = said.get("arguments")
+    first = difference.first(told, _led(told, _typed(told, arguments), same))
     if first is not None:
         path, was, now = first
-        return Found(Code.REQUEST, "the action was told something else than recorded", path, was, now)
+        reason, hint = "the action was told something else than recorded", ""
+        if path == _URL and isinstance(told, dict) and isinstance(arguments, dict):
+            hint = _rule(str(told[_URL]), str(arguments.get(_URL)))
+        return Found(Code.REQUEST, reason, path, was, now, hint)
     if str(said.get("frame") or "") != frame:
         was, now = str(said.get("frame") or "(the page)"), frame or "(the page)"
         return Found(Code.REQUEST, "the action is of another frame than recorded", "frame", was, now)
@@ -50,15 +66,32 @@ def _typed(recorded: Value, now: Value) -> Value:
     return {name: HIDDEN if recorded.get(name) == HIDDEN else value for name, value in now.items()}
 
 
+def _led(recorded: Value, now: Value, same: Same) -> Value:
+    """What an action was told, or gave, with the recorded address where it is that one."""
+    if not isinstance(recorded, dict) or not isinstance(now, dict):
+        return now
+    was, is_ = recorded.get(_URL), now.get(_URL)
+    is_same = isinstance(was, str) and isinstance(is_, str) and same(was, is_)
+    return {**now, _URL: was} if is_same else now
+
+
+def _rule(was: str, is_: str) -> str:
+    """The rule that would let an address be another one, in the one value that is."""
+    found = volatile.differing(volatile.of_url(was), volatile.of_url(is_))
+    return missed.hint("GET", is_, *found[0]) if len(found) == 1 else ""
+
+
 def _called(name: str, said: Mapping[str, Any]) -> str:
     return f"{name} ({said.get('api')})"
 
 
 def outcome(
-    recorded: Mapping[str, Any], now: Mapping[str, Any], later: Sequence[Mapping[str, Any]] = ()
-) -> Found | None:
+    recorded: Mapping[str, Any], now: Mapping[str, Any], later: Sequence[Mapping[str, Any]] = (),
+    same: Same = str.__eq__,
+) -> Found | None:  # fmt: skip
     """What came of an action, both as their records say it, with secrets hidden. `later`: what followed on its page:
-    one that is further on already, by a timer or a worker of its own, is in another order and no other page."""
+    one that is further on already, by a timer or a worker of its own, is in another order and no other page. `same`:
+    see `asked`."""
     was, is_ = recorded["action"], now["action"]
     if ("error" in was) != ("error" in is_):
         if "error" in was:
@@ -69,15 +102,15 @@ def outcome(
             return Found(
                 Code.STATE, "the action fails in another way", "error", _failed(was["error"]), _failed(is_["error"])
             )
-        return _page(recorded, now, later)
-    first = difference.first(was.get("result"), is_.get("result"))
+        return _page(recorded, now, later, same)
+    first = difference.first(was.get("result"), _led(was.get("result"), is_.get("result"), same))
     if first is not None:
         path, expected, actual = first
         place = f"result{_joined(path)}"
         if _whole(was.get("result")) == _whole(is_.get("result")):
             return Found(Code.ORDER, "the same text came in other pieces", place, expected, actual)
         return Found(Code.STATE, "the action gave something else", place, expected, actual)
-    return _page(recorded, now, later)
+    return _page(recorded, now, later, same)
 
 
 def _whole(value: Value) -> Value:
@@ -104,9 +137,9 @@ def _failed(error: Any) -> str:
 
 
 def _page(
-    recorded: Mapping[str, Any], now: Mapping[str, Any], later: Sequence[Mapping[str, Any]]
-) -> Found | None:  # fmt: skip
-    if recorded["url"][1] != now["url"][1]:
+    recorded: Mapping[str, Any], now: Mapping[str, Any], later: Sequence[Mapping[str, Any]], same: Same
+) -> Found | None:
+    if recorded["url"][1] != now["url"][1] and not same(str(recorded["url"][1]), str(now["url"][1])):
         return Found(Code.STATE, "the page is at another address", "url", recorded["url"][1], now["url"][1])
     if not _counts(recorded) or not _counts(now):
         return None

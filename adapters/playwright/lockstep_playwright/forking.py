@@ -35,6 +35,7 @@ from lockstep_playwright.recorded import Recorded
 from lockstep_playwright.recording import Recorder
 from lockstep_playwright.serving.network import Network
 from lockstep_playwright.tailing import Crossing, Tailing
+from lockstep_playwright.volatile import rules_of
 
 
 def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
@@ -69,6 +70,7 @@ class Session:
         self.upto = self.until if self.edits.first is None else min(self.until, self.edits.first - 1)
         self.began = time.monotonic()
         own = own_of(options.own)
+        rules = rules_of(recorded.meta, own.volatile)
         secrets, _ = recalled(store.path, place.timeline.reader.meta)
         asked = recorded.asked(secrets.reveal)
         self.parent, self.journal, plan = self._branch()
@@ -80,8 +82,12 @@ class Session:
             begun = recorded.begun_by(self.upto)
             ended = [pos for pos in recorded.ended if pos <= self.upto]
             apart = Apart()
-            network = Network(calls, sorted(begun), ended, calls.note)
-            player = Player(recorded, calls.served, network.pace, apart, strict=own.strict, upto=self.upto)
+            self.network = network = Network(
+                calls, sorted(begun), ended, calls.note, rules=rules, since=recorded.since
+            )  # fmt: skip
+            player = Player(
+                recorded, calls.served, network.pace, apart, rules=rules, strict=own.strict, upto=self.upto
+            )  # fmt: skip
             last = recorded.record.position(max(recorded.record.last_step(self.upto), 0))
             self.recorder.goes_on(last)
             amid = {lane: pos for pos, lane in begun.items() if lane}
@@ -124,6 +130,8 @@ class Session:
             timeline = Timeline(self.store.run(journal.run, journal.branch))
             record = Record(timeline.reader)
             report = calls.report(how, steps=len(record.steps), seconds=time.monotonic() - self.began)
+            covered = (*report.coverage, *self.network.renaming.differing())
+            report = msgspec.structs.replace(report, coverage=covered)
             address = called(journal.run, journal.branch)
             first, answer = first_and_answer(timeline, self.upto, address, UNASKED)
             return Continued(

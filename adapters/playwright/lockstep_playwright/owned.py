@@ -8,18 +8,21 @@ from typing import Any
 import msgspec
 
 from lockstep.errors import Code, TargetError
+from lockstep.session.rules import Volatile
+from lockstep_playwright import volatile
 
 MISSES = ("fail", "strict")
 
 
 class Own(msgspec.Struct, frozen=True, kw_only=True):
     """See `lockstep_playwright.adapter`. `headless`: None as it was recorded; `strict`: a request that was not recorded
-    stops the program at its next action."""
+    stops the program at its next action; `volatile`: see `lockstep_playwright.volatile`."""
 
     endpoint: str = ""
     executable: str = ""
     headless: bool | None = None
     strict: bool = False
+    volatile: Volatile = ()
 
 
 def own_of(given: Mapping[str, Any]) -> Own:
@@ -35,5 +38,5 @@ def own_of(given: Mapping[str, Any]) -> Own:
             raise TargetError(Code.BAD_TARGET, f"{name}= is a text, not {given[name]!r}")
     return Own(
         endpoint=given.get("endpoint") or "", executable=given.get("executable") or "", headless=headless,
-        strict=misses == "strict",
+        strict=misses == "strict", volatile=volatile.given(given.get("volatile") or {}),
     )  # fmt: skip

@@ -24,6 +24,7 @@ from lockstep_playwright.comparing import Found
 from lockstep_playwright.recorded import Recorded, RecordedAction
 from lockstep_playwright.recording import record_of
 from lockstep_playwright.serving.pace import Pace
+from lockstep_playwright.volatile import Rules
 
 _LOOK, _LOOKS = 0.01, 200  # seconds between two looks for another page, and how many
 _ENDS = 5.0  # seconds that reads are given to be over, once all else is
@@ -38,11 +39,11 @@ class Player:
     """
 
     def __init__(
-        self, recorded: Recorded, serving: Serving, pace: Pace, apart: Apart, *, strict: bool = False,
-        upto: int | None = None, until: int | None = None,
+        self, recorded: Recorded, serving: Serving, pace: Pace, apart: Apart, *, rules: Rules = Rules(),  # noqa: B008
+        strict: bool = False, upto: int | None = None, until: int | None = None,
     ) -> None:  # fmt: skip
-        """`serving` and `pace`: in the loop apart. `upto`: position behind which no action is expected; `until`: the
-        step after which the program is stopped."""
+        """`serving` and `pace`: in the loop apart. `rules`: what may be another value in each run. `upto`:
+        position behind which no action is expected; `until`: the step after which the program is stopped."""
         self.strict = strict
         self.compared: list[int] = []
         self.over = False
@@ -50,6 +51,7 @@ class Player:
         self._serving = serving
         self._pace = pace
         self._apart = apart
+        self._rules = rules
         self._until = until
         self._context: Any = None
         self._stopped = False  # an action was another one: the program goes no further
@@ -98,7 +100,9 @@ class Player:
         if expected is None:
             self._past_the_end(lane, action)
             return None
-        found = comparing.asked(expected, action.api, action.name, self.hide(action.arguments), action.frame)
+        found = comparing.asked(
+            expected, action.api, action.name, self.hide(action.arguments), action.frame, self._is_address
+        )  # fmt: skip
         if found is not None:
             self._differs(expected, found, action)
         assert left is not None
@@ -159,7 +163,7 @@ class Player:
             return
         now: Any = self.hide(record_of(action, done))
         later = [each for each in self._recorded.actions if each.lane == expected.lane and each.pos > expected.pos]
-        found = comparing.outcome(expected.record, now, [each.record for each in later])
+        found = comparing.outcome(expected.record, now, [each.record for each in later], self._is_address)
         if found is not None:
             if found.path == "dom":
                 found = comparing.placed(found, self._recorded.document(expected), done.document)
@@ -174,8 +178,12 @@ class Player:
         differs = self._serving.diverge if self._stopped else self._serving.differs
         differs(
             found.code, found.reason, lane=expected.lane, kind=layout.ACTION, name=expected.name, at=expected.pos,
-            path=found.path, expected=found.expected, actual=found.actual, source=action.site,
+            path=found.path, expected=found.expected, actual=found.actual, source=action.site, hint=found.hint,
         )  # fmt: skip
+
+    def _is_address(self, recorded: str, now: str) -> bool:
+        """Whether it is the recorded address, but for what may be another value."""
+        return self._rules.same_address(recorded, now, self._recorded.base)
 
     def attach(self, action: Action, name: str, content: str | bytes) -> None:
         """See `Told`: what people look at is in the record already."""

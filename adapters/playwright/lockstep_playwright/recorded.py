@@ -169,6 +169,19 @@ class Recorded:
         return None if mode is None else Shim(mode, seed=str(told.get("seed")), start=int(told.get("start") or 0))
 
     @property
+    def since(self) -> float:
+        """When it began, in seconds since 1970."""
+        found = self.meta.get("shim")
+        start = found.get("start") if isinstance(found, Mapping) else 0
+        return start / 1000 if isinstance(start, int) else 0.0
+
+    @property
+    def base(self) -> str:
+        """What addresses of its pages are relative to, "" for nothing."""
+        options = self.browser.get("options")
+        return str(options.get("baseURL") or "") if isinstance(options, Mapping) else ""
+
+    @property
     def own_socket(self) -> bool:
         """Whether the browser was reached over a connection of ours."""
         return self.meta.get("backend") == layout.OWN_SOCKET

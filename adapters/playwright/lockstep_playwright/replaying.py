@@ -25,6 +25,7 @@ from lockstep_playwright.owned import own_of
 from lockstep_playwright.playing import Player
 from lockstep_playwright.recorded import Recorded
 from lockstep_playwright.serving.network import Network
+from lockstep_playwright.volatile import rules_of
 
 
 def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
@@ -55,8 +56,13 @@ class Session:
         self.server = server = Server(recorded.record, options.store, deadline=options.deadline)
         serving = server.stretch(recorded.turn.pos, recorded.stop(options.until), interrupted=recorded.is_cut)
         apart = Apart()
-        network = Network(serving, recorded.began, recorded.ended, server.note)
-        self.player = Player(recorded, serving, network.pace, apart, strict=own.strict, until=options.until)
+        rules = rules_of(recorded.meta, own.volatile)
+        self.network = network = Network(
+            serving, recorded.began, recorded.ended, server.note, rules=rules, since=recorded.since
+        )  # fmt: skip
+        self.player = Player(
+            recorded, serving, network.pace, apart, rules=rules, strict=own.strict, until=options.until
+        )  # fmt: skip
         asked = recorded.asked(server.reveal)
         self.drive = Drive(recorded, own, asked, network, self.player, self._fault, apart, self.player.start)
 
@@ -68,7 +74,8 @@ class Session:
         self.player.finish()
         server = self.server
         report = server.report(steps=len(self.player.compared))
-        differs = (Coverage(what, coverage.DIFFERS, 0, how) for what, how in self.drive.differs.items())
+        differs = [Coverage(what, coverage.DIFFERS, 0, how) for what, how in self.drive.differs.items()]
+        differs += self.network.renaming.differing()
         # What the page asked after the last action is nobody's: the recorded context was open longer, or less long.
         identical = server.latch.difference is None and not server.notes and not report.faults
         report = msgspec.structs.replace(report, identical=identical, coverage=(*report.coverage, *differs))

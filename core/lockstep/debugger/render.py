@@ -182,6 +182,8 @@ def difference(difference: Difference) -> list[Line]:
     # Where one field differs, the recorded call is the nearest, and has been shown.
     for index, near in enumerate(() if difference.path else difference.nearest[:3]):
         lines.append([("    nearest    " if index == 0 else "               ", "dim"), cut(safe(near), _WIDE)])
+    if difference.hint:
+        lines.append([f"  {safe(difference.hint)}"])
     if difference.same_until is not None:
         same = difference.same_until
         lines.append([f"  steps 0–{same} were identical" if same else "  step 0 was identical"])

@@ -10,6 +10,9 @@ customer = "CUST-[0-9]{6}"            # personal data by its shape; a group says
 [tool.lockstep.effects]
 "issue_refund" = "mutating"           # what calls may do to the outside; the first that fits decides
 "POST https://search.example.com/*" = "read"
+
+[tool.lockstep.volatile]
+"GET */search" = ["query.ts"]         # of browsers: values that are other ones in each run
 """
 
 from __future__ import annotations
@@ -27,15 +30,22 @@ from lockstep.session.policy import CLASSES, EffectRules
 FILE = "pyproject.toml"
 
 
-_KNOWN = ("effects", "hide", "keep", "scrub")
+_KNOWN = ("effects", "hide", "keep", "scrub", "volatile")
+
+
+type Volatile = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class Project(msgspec.Struct, frozen=True):
-    """What a project has to say of its secrets, and of what its calls may do."""
+    """What a project has to say of its secrets, of what its calls may do, and of what is another one in each run.
+
+    volatile  by pattern of a call, the places in its request, as a divergence names them
+    """
 
     rules: Rules = Rules()
     scrub: dict[str, str] = {}
     effects: EffectRules = EffectRules()
+    volatile: Volatile = ()
 
 
 def here() -> Project:
@@ -60,6 +70,8 @@ def told(project: Project) -> dict[str, Value]:
     found: dict[str, Value] = {"hide": [*project.rules.hide], "keep": [*project.rules.keep]}
     if project.effects.rules:
         found["effects"] = [[pattern, effect] for pattern, effect in project.effects.rules]
+    if project.volatile:
+        found["volatile"] = [[pattern, [*places]] for pattern, places in project.volatile]
     return found
 
 
@@ -86,6 +98,17 @@ def recorded(told: Value) -> EffectRules:
     )
 
 
+def volatile(told: Value) -> Volatile:
+    """The rules for what is another one in each run, as they were when a run was recorded."""
+    given = told.get("volatile") if isinstance(told, dict) else None
+    pairs = given if isinstance(given, list) else []
+    return tuple(
+        (str(each[0]), tuple(map(str, each[1])))
+        for each in pairs
+        if isinstance(each, list) and len(each) == 2 and isinstance(each[1], list)
+    )
+
+
 def _read(text: bytes, path: str) -> Project:
     # Here, since tomllib costs 10 ms that a project without rules need not pay.
     import tomllib
@@ -106,7 +129,21 @@ def _read(text: bytes, path: str) -> Project:
             Code.BAD_TARGET, f"[tool.lockstep.scrub] of {path} must give a name to each regular expression"
         )
     secrets = Rules(_names(table, "hide", path), _names(table, "keep", path))
-    return Project(secrets, scrub, EffectRules(_effects(table, path), os.path.relpath(path)))
+    effects = EffectRules(_effects(table, path), os.path.relpath(path))
+    return Project(secrets, scrub, effects, _volatile(table, path))
+
+
+def _volatile(table: dict[str, Any], path: str) -> Volatile:
+    given = table.get("volatile", {})
+    fits = isinstance(given, dict) and all(
+        isinstance(places, list) and places and all(isinstance(each, str) and each for each in places)
+        for places in given.values()
+    )
+    if not fits:
+        raise TargetError(
+            Code.BAD_TARGET, f'[tool.lockstep.volatile] of {path} must be a table of "CALL" = ["query.name", …]'
+        )
+    return tuple((pattern, tuple(places)) for pattern, places in given.items())
 
 
 def _effects(table: dict[str, Any], path: str) -> tuple[tuple[str, Any], ...]:

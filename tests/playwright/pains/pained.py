@@ -52,6 +52,12 @@ class Tapped:
         with open_store(self.store) as opened:
             return [(step.kind, step.name) for step in Timeline(opened.run(f"playwright/{run}")).steps]
 
+    def effects(self, run: str = "pain") -> list[str]:
+        """Of each exchange with the network, its number and name: "3.1 GET …"."""
+        with open_store(self.store) as opened:
+            steps = Timeline(opened.run(f"playwright/{run}")).steps
+            return [f"{step.number}.{effect.number} {effect.name}" for step in steps for effect in step.effects]
+
     def asked(self, run: str = "pain") -> list[tuple[str, str, bytes]]:
         """Of each exchange with the network, its method, path and the body of its answer, in order."""
         with open_store(self.store) as opened:

@@ -30,17 +30,28 @@ class Request(Told, frozen=True):
 
 def told(asked: Asked) -> Request:
     """What `Call.ask` wants to know of a request."""
-    wanted = [pair for pair in asked.headers if _is_wanted(*pair)]
-    found = core.asked(asked.method, asked.url, wanted, asked.body)
+    found, key = _matched(asked.method, asked.url, asked.headers, asked.body)
     headers: list[Value] = [[name, value] for name, value in asked.headers]
-    matched: Any = found.key
-    key: dict[str, Value] = {**matched, "body": _renamed(matched["body"])}
     request: dict[str, Value] = {
         "method": asked.method, "url": asked.url, "headers": headers, "body": asked.body, "for": asked.resource,
     }  # fmt: skip
     # A page may ask a model by itself. That is a POST like any other, but for what it says.
     declared = judge(found.kind, found.name, request, None, NO_RULES) if found.kind != HTTP else None
     return Request(found.name, HTTP, request, key, declared)
+
+
+def key_of(kind: str, request: Any) -> Any:
+    """What must match of a request as it is stored, made anew: as `told`, or `socket`, has it."""
+    if kind == SOCKET:
+        return request
+    headers = [(str(name), str(value)) for name, value in request["headers"]]
+    return _matched(request["method"], request["url"], headers, request["body"])[1]
+
+
+def _matched(method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes) -> tuple[Told, dict[str, Value]]:
+    found = core.asked(method, url, [pair for pair in headers if _is_wanted(*pair)], body)
+    matched: Any = found.key
+    return found, {**matched, "body": _renamed(matched["body"])}
 
 
 def is_icon(asked: Asked) -> bool:

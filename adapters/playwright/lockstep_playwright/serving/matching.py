@@ -26,6 +26,7 @@ from lockstep.session.tape import Recorded
 from lockstep_playwright.layout import LANE
 from lockstep_playwright.network import requests
 from lockstep_playwright.serving.pace import ORDER
+from lockstep_playwright.serving.renaming import Renaming
 
 type Note = Callable[[str, str], Any]
 
@@ -56,10 +57,14 @@ async def match(calls: Calls, lane: str, told: requests.Request, note: Note) -> 
     """`lane`: "" where nobody knows who asks. Raises what is latched: Divergence, Cut, Refusal."""
     if isinstance(calls, Serving):
         return _served(calls, lane, told, note)
+    renaming = _renaming(getattr(calls, "served", None))
+    like = renaming.find(lane, told.kind, told.key) if renaming is not None else None
     call = calls.call(lane or LANE, told.kind)
     call.ask(told.name, told.request, told.key, declared=told.declared)
     if call.held:
         await call.aready()
+    if renaming is not None and like is not None:
+        renaming.took(told.kind, told.key, like)
     if call.live:
         return Match(call)
     # Of a fork: its part before the cut, which knows what it is of, or what its tail says.
@@ -99,11 +104,19 @@ def _served(serving: Serving, lane: str, told: Asked, note: Note) -> Match:
         effect = serving.match(strand, told.kind, hidden, key, request)
     if effect is None:
         raise Cut(f"the recording ends before {told.name}")
+    renaming = _renaming(serving)
+    if renaming is not None:
+        renaming.took(told.kind, told.key, effect)
     call = NativeCall(serving, strand, told.kind)
     call.name = hidden
     call.answered_by(effect, key)
     found: Any = call
     return Match(found, effect, serving)
+
+
+def _renaming(serving: Serving | None) -> Renaming | None:
+    found = serving.alike if serving is not None else None
+    return found if isinstance(found, Renaming) else None
 
 
 def _elsewhere(serving: Serving, key: bytes) -> str | None:

@@ -26,8 +26,10 @@ from lockstep_playwright.serving.cookies import Jar
 from lockstep_playwright.serving.matching import Note
 from lockstep_playwright.serving.openers import Openers
 from lockstep_playwright.serving.pace import Pace
+from lockstep_playwright.serving.renaming import Renaming
 from lockstep_playwright.serving.sockets import Sockets
 from lockstep_playwright.serving.wall import Wall
+from lockstep_playwright.volatile import Rules
 
 
 class Network:
@@ -36,12 +38,19 @@ class Network:
     answerer  decides on the browser's requests
     pace      when what is recorded comes; told of the agent's actions
     wall      what stands before the real network
+    renaming  whose values are other ones in each run
     """
 
-    def __init__(self, calls: Serving | Forking, began: Sequence[int], ended: Sequence[int], note: Note) -> None:
+    def __init__(
+        self, calls: Serving | Forking, began: Sequence[int], ended: Sequence[int], note: Note, *,
+        rules: Rules = Rules(), since: float = 0.0,  # noqa: B008 - immutable
+    ) -> None:  # fmt: skip
         """`began` and `ended`: the positions at which the recorded actions did, of those that are served. `note` is
-        told what goes out of its order."""
+        told what goes out of its order. `rules`: what may be another value in each run, `since` when the recording
+        began, in seconds since 1970."""
         self._openers: Openers | None = None
+        servings = [calls] if isinstance(calls, Serving) else [calls.served, calls.later]
+        self.renaming = Renaming(rules, servings, since, note)
         self.pace = Pace(calls if isinstance(calls, Serving) else calls.served, began, ended, note)
         sockets = Sockets(calls, self.pace, self._lane_of, note)
         # Only where one may be needed: making it takes as long as some pages do.

@@ -11,9 +11,9 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
-from lockstep.errors import Code
+from lockstep.errors import Code, Difference
 from lockstep.log import untapped
 from lockstep.log.model import Event, Status, Value
 from lockstep.session import engine, findings, sites
@@ -28,6 +28,18 @@ from lockstep.session.served import as_recorded
 from lockstep.session.tape import LaneTape, Recorded, Tape
 
 _ALIKE = 50  # recorded calls of a lane over which one is laid to find it by other values of its secrets
+
+
+class Alike(Protocol):
+    """What an adapter knows of calls that do not ask the same, and stand for each other."""
+
+    def key(self, lane: str, kind: str, key: Value) -> bytes | None:
+        """The match key of the recorded call that this one stands for; None where only an equal one does."""
+        ...
+
+    def told(self, found: Difference, kind: str, request: Value) -> Difference:
+        """What is said of a call that was not recorded. `request`: its own, with its secrets hidden."""
+        ...
 
 
 class Unasked:
@@ -87,9 +99,11 @@ class Serving:
     tape         what is recorded
     latched      where the first difference is
     interrupted  whether nothing is known of what follows it
+    alike        who knows of calls that stand for each other though they do not ask the same, None where nobody does
     """
 
     recording = False
+    alike: Alike | None = None
     turn_over = False  # its turn has ended: what a strand of it still waits for does not come
 
     def __init__(
@@ -136,8 +150,11 @@ class Serving:
         self, lane: Strand, kind: str, name: str, request: Value, key: Value
     ) -> tuple[str, Value, bytes]:  # fmt: skip
         """A call with its secrets hidden, and its match key: as the recorded one's, where that differs in the values of
-        its secrets only."""
+        its secrets only, or stands for it (`Alike`)."""
         hidden: tuple[str, Value, bytes] = self.secrets.asked(kind, name, request, key)
+        like = self.alike.key(lane.name, kind, key) if self.alike is not None else None
+        if like is not None:
+            return hidden[0], hidden[1], like
         state: Unasked = lane.state
         if not state.has(hidden[2]):
             for effect in islice((each for each in state.left() if each.begin.what == kind), _ALIKE):
@@ -171,7 +188,8 @@ class Serving:
             some = "further call" if lane.state.effects else "call"
             decision = engine.Diverge(Code.EXTRA, f"the recorded run made no {some} in this lane")
         asked = {"lane": lane.name, "kind": kind, "name": name, "source": sites.site(2)}
-        self.latched.stop_at(findings.unmatched(self.tape, self.tape.lane(lane.name), asked, request, decision))
+        told = findings.unmatched(self.tape, self.tape.lane(lane.name), asked, request, decision)
+        self.latched.stop_at(self.alike.told(told, kind, request) if self.alike is not None else told)
         raise self.latched.error()
 
     # What else a `ServedCall` asks of its session.
