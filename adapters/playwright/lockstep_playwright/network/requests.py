@@ -7,6 +7,7 @@ others are the browser's own, or of the origin and cookies that it has anyway; t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from lockstep.log.model import Value
