@@ -191,6 +191,9 @@ def test_edits_are_of_the_forked_run(editing: Any) -> None:
         lockstep.fork(f"{editing.run}:1", order, edits={"0": 1})
     with pytest.raises(AddressError, match="has no step 9"):
         lockstep.fork(f"{editing.run}:1", order, edits={"9.1": 1})
+    with pytest.raises(AddressError, match=f"LS206 other:1 is another run's: this fork edits {editing.run}"):
+        lockstep.fork(f"{editing.run}:1", order, edits={"other:1": 1})
+    assert lockstep.fork(f"{editing.run}:1", lambda: order()["id"], edits={f"{editing.run}:1": {"id": 8}}).result == 8
     with pytest.raises(EditError, match="LS212 1: there is no total: the outcome has id"):
         lockstep.fork(f"{editing.run}:1", order, edits={"1:total": 1})
 

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
+from lockstep.debugger import edits as editing
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
-from lockstep.errors import AddressError, Code, Stop, TargetError
-from lockstep.log.address import Address, called, quote
+from lockstep.errors import Code, Stop, TargetError
+from lockstep.log.address import called, quote
 from lockstep.log.model import RunState, Status
 from lockstep.log.timeline import Effect, Place, Timeline
 from lockstep.session.native import forking as forks
@@ -114,10 +115,6 @@ class Session:
     """One fork: what it goes by, and what has come of it so far."""
 
     def __init__(self, store: Store, place: Place, target: Any, options: ForkOptions) -> None:
-        if place.step is None:
-            raise AddressError(
-                Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
-            )
         self.store = store
         self.place = place
         self.options = options
@@ -154,27 +151,16 @@ class Session:
 
     def _edits(self) -> tuple[dict[int, list[Edit]], dict[int, tuple[Effect, list[Edit]]]]:
         """Those of states by step, and those of answers by the position of the call."""
-        timeline, address = self.place.timeline, self.place.address
-        named = {str(Address(address.path, address.branch)), str(Address(timeline.reader.info.name, address.branch))}
+        place, edits = self.place, self.options.edits
         states: dict[int, list[Edit]] = {}
-        answers: dict[int, tuple[Effect, list[Edit]]] = {}
-        for edit in self.options.edits:
-            if edit.run and edit.run not in named:
-                raise AddressError(
-                    Code.NO_ADDRESS, f"{edit.run}:{edit.address} is another run's: this fork edits {min(named)}"
-                )
-            step, _, number = edit.address.partition(".")
-            if number:
-                effect = timeline.effect(int(step), int(number))
-                answers.setdefault(effect.begin.pos, (effect, []))[1].append(edit)
-            else:
-                timeline.step(int(step))
-                states.setdefault(int(step), []).append(edit)
-        return states, answers
+        for edit in edits:
+            if "." not in edit.address:
+                plans.of_this_run(place, edit)
+                states.setdefault(place.timeline.step(int(edit.address)).number, []).append(edit)
+        return states, plans.grouped(place, [edit for edit in edits if "." in edit.address])
 
     def _plan(self) -> Plan:
-        place, step = self.place, self.place.step
-        assert step is not None
+        place, step = self.place, plans.step_of(self.place)
         call = _call(place.effect) if place.effect is not None else None
         edited = [_call(effect) for effect, _ in self._answers.values()]
         return planning.plan(
@@ -201,8 +187,8 @@ class Session:
             options.branch or "fork", address.branch, origin, self._upto(), plan.until, self._given(), options.policy
         )  # fmt: skip
         told: dict[str, Any] = {
-            **forks.told(tailed), "edits": {_told(edit): self._inert(edit) for edit in options.edits}, "upto": plan.cut,
-            "step": address.step, "tasks": list(options.tasks),
+            **forks.told(tailed), "edits": {editing.told(edit): self._inert(edit) for edit in options.edits},
+            "upto": plan.cut, "step": address.step, "tasks": list(options.tasks),
         }  # fmt: skip
         kept = {wrote.event.pos for wrote in plan.kept}
         if options.thread:
@@ -240,7 +226,7 @@ class Session:
         """The answers that are edited, as the tail gives them."""
         return tuple(
             Answered(
-                pos, {_told(edit): self._inert(edit) for edit in given},
+                pos, {editing.told(edit): self._inert(edit) for edit in given},
                 changes.answer(self.place.timeline, effect, given, self.codec),
             )
             for pos, (effect, given) in self._answers.items()
@@ -360,7 +346,3 @@ def _last(reader: RunReader) -> int:
 
 def _call(effect: Effect) -> Call:
     return Call(effect.begin.pos, effect.end.pos if effect.end is not None else 0, effect.lane)
-
-
-def _told(edit: Edit) -> str:
-    return f"{edit.address}:{edit.path}" if edit.path else edit.address

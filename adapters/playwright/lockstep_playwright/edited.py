@@ -15,9 +15,9 @@ import msgspec
 
 from lockstep.debugger import answers, outcomes, paths
 from lockstep.debugger import edits as editing
+from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
-from lockstep.errors import AddressError, Code, EditError
-from lockstep.log.address import Address
+from lockstep.errors import Code, EditError
 from lockstep.log.model import Kind, Status, Value
 from lockstep.log.timeline import Effect, Place, Timeline
 from lockstep.session.call import Piece
@@ -44,26 +44,15 @@ class Edits(msgspec.Struct, frozen=True):
 def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
     """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
     LS213."""
-    timeline, address = place.timeline, place.address
-    named = {str(Address(address.path, address.branch)), str(Address(timeline.reader.info.name, address.branch))}
-    by: dict[int, tuple[Effect, list[Edit]]] = {}
-    for edit in edits:
-        if edit.run and edit.run not in named:
-            raise AddressError(
-                Code.NO_ADDRESS, f"{edit.run}:{edit.address} is another run's: this fork edits {min(named)}"
-            )
-        effect = _find(timeline, edit.address)
-        if effect.end is not None and effect.end.pos > until:
-            raise AddressError(
-                Code.NO_ADDRESS, f"{edit.address} is answered only after {address}: a fork edits what comes before it"
-            )
-        by.setdefault(effect.begin.pos, (effect, []))[1].append(edit)
+    timeline = place.timeline
+    by = plans.grouped(place, edits, _find)
     made: list[Answered] = []
     for pos, (effect, given) in by.items():
-        told = {_told(edit): outcomes.to_json(edit.value) for edit in given}
+        plans.in_time(place, given[0], effect.end.pos if effect.end is not None else None, until)
+        told = {editing.told(edit): outcomes.to_json(edit.value) for edit in given}
         made.append(Answered(pos, told, _pieces(timeline, effect, given)))
     firsts = [pos for pos in (_first(timeline, effect) for effect, _ in by.values()) if pos is not None]
-    told = {_told(edit): outcomes.to_json(edit.value) for edit in edits}
+    told = {editing.told(edit): outcomes.to_json(edit.value) for edit in edits}
     return Edits(tuple(made), told, min(firsts, default=None))
 
 
@@ -126,7 +115,3 @@ def _network_error(error: Value) -> str:
     args: Any = error.get("args") if isinstance(error, dict) else None
     said = args[0] if isinstance(args, list) and args else ""
     return said if isinstance(said, str) and said.startswith("net::ERR_") else _FAILED
-
-
-def _told(edit: Edit) -> str:
-    return f"{edit.address}:{edit.path}" if edit.path else edit.address

@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 
 from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
-from lockstep.errors import AddressError, Code, TargetError
+from lockstep.debugger.plan import cut_of
+from lockstep.errors import Code, TargetError
 from lockstep.log.address import called
-from lockstep.log.model import Kind, RunState, Status, Value
+from lockstep.log.model import RunState, Status, Value
 from lockstep.log.native import UNASKED
 from lockstep.log.store import Store
-from lockstep.log.timeline import END, Place, Timeline
+from lockstep.log.timeline import Place, Timeline
 from lockstep.session.native import forking as forks
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
@@ -60,12 +61,12 @@ class Session:
     """One fork: what it goes by, and what has come of it."""
 
     def __init__(self, store: Store, place: Place, options: ForkOptions) -> None:
-        _refuse(place, options)
+        _refuse(options)
         self.store = store
         self.place = place
         self.options = options
         self.recorded = recorded = Recorded(place.timeline.reader)
-        self.until = _until(place, options)
+        self.until = cut_of(place, options.within)
         self.edits = edited.read(place, options.edits, self.until)
         self.upto = self.until if self.edits.first is None else min(self.until, self.edits.first - 1)
         self.began = time.monotonic()
@@ -162,29 +163,11 @@ def _inert(result: Any) -> Value:
         return None
 
 
-def _refuse(place: Place, options: ForkOptions) -> None:
+def _refuse(options: ForkOptions) -> None:
     """What a fork of a browser's run has not."""
-    if place.step is None:
-        raise AddressError(
-            Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
-        )
     if options.tasks:
         raise TargetError(Code.BAD_TARGET, "tasks= chooses between tasks of a graph: a browser's run has none")
     if options.thread:
         raise TargetError(Code.BAD_TARGET, "thread= is of a framework's thread: a fork of a browser's run is a branch")
     if options.turn is not None:
         raise TargetError(Code.BAD_TARGET, "turn= is of a run with several turns: a browser's run has one")
-
-
-def _until(place: Place, options: ForkOptions) -> int:
-    """The position up to which the fork's past lies."""
-    step, effect = place.step, place.effect
-    assert step is not None
-    heads = place.timeline.reader.heads(place.timeline.stream.id)
-    if effect is not None and effect.end is not None:
-        found = effect.end.pos
-    elif effect is not None or step.kind == END:
-        found = max((event.pos for _, event in heads if event.kind is not Kind.FINISH), default=0)
-    else:
-        found = next(event.pos for seq, event in heads if seq == step.seq)
-    return found if options.within is None else min(found, options.within)

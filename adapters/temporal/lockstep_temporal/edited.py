@@ -25,9 +25,9 @@ from temporalio.bridge.proto.workflow_activation import WorkflowActivationJob
 
 from lockstep.debugger import edits as editing
 from lockstep.debugger import outcomes, raised
+from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
 from lockstep.errors import AddressError, Code, EditError
-from lockstep.log.address import Address
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Place, Timeline
 from lockstep.session.call import Piece
@@ -62,25 +62,14 @@ def read(
 ) -> Edits:  # fmt: skip
     """The edits of a fork that leaves at `place`, up to position `until`. `plainly`: makes plain values of what a codec
     has encoded. Raises AddressError LS206, EditError LS211 to LS213."""
-    timeline, address = _Plain(place.timeline, plainly), place.address
-    named = {str(Address(address.path, address.branch)), str(Address(timeline.reader.info.name, address.branch))}
-    by: dict[int, tuple[Effect, list[Edit]]] = {}
-    for edit in edits:
-        if edit.run and edit.run not in named:
-            raise AddressError(
-                Code.NO_ADDRESS, f"{edit.run}:{edit.address} is another run's: this fork edits {min(named)}"
-            )
-        effect = _find(place, edit.address)
-        if effect.end is not None and effect.end.pos > until:
-            raise AddressError(
-                Code.NO_ADDRESS, f"{edit.address} is answered only after {address}: a fork edits what comes before it"
-            )
-        by.setdefault(effect.begin.pos, (effect, []))[1].append(edit)
+    timeline = _Plain(place.timeline, plainly)
+    by = plans.grouped(place, edits, _find)
     answers: list[Answered] = []
     own: dict[int, Any] = {}
     objects: dict[int, BaseException] = {}
     value: Any
     for pos, (effect, given) in by.items():
+        plans.in_time(place, given[0], effect.end.pos if effect.end is not None else None, until)
         if effect.kind in _OWN:
             own[pos] = _own(timeline, effect, given)
             continue
@@ -88,12 +77,12 @@ def read(
         if isinstance(value, BaseException):
             objects[pos] = value
         changes = [(edit.path, inert(edit.value)) for edit in given]
-        told = {_told(edit): inert(edit.value) for edit in given}
+        told = {editing.told(edit): inert(edit.value) for edit in given}
         made = editing.made(cast(Timeline, timeline), effect, changes, given[0].address)
         answers.append(Answered(pos, told, made))
     ends = [effect.end.pos for effect, _ in by.values() if effect.end is not None]
     return Edits(
-        tuple(answers), own, objects, {_told(edit): inert(edit.value) for edit in edits},
+        tuple(answers), own, objects, {editing.told(edit): inert(edit.value) for edit in edits},
         {pos: given[0].address for pos, (_, given) in by.items()}, min(ends, default=None),
     )  # fmt: skip
 
@@ -121,11 +110,11 @@ def _plain(value: Any) -> Value:
     return plain(payload)
 
 
-def _find(place: Place, address: str) -> Effect:
+def _find(timeline: Timeline, address: str) -> Effect:
     step, _, number = address.partition(".")
     if number:
-        return place.timeline.effect(int(step), int(number))
-    found = place.timeline.step(int(step))
+        return timeline.effect(int(step), int(number))
+    found = timeline.step(int(step))
     if len(found.effects) == 1:
         return found.effects[0]
     last = len(found.effects)
@@ -171,10 +160,6 @@ class _Plain:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._timeline, name)
-
-
-def _told(edit: Edit) -> str:
-    return f"{edit.address}:{edit.path}" if edit.path else edit.address
 
 
 # What the workflow is told.

@@ -14,10 +14,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from lockstep.adapter.native import Continued, ForkOptions
-from lockstep.errors import AddressError, Code, TargetError
-from lockstep.log.model import Kind
+from lockstep.debugger.plan import cut_of
+from lockstep.errors import Code, TargetError
 from lockstep.log.store import Store
-from lockstep.log.timeline import END, Place
+from lockstep.log.timeline import Place
 from lockstep.session.native import forking as forks
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
@@ -55,7 +55,7 @@ class Session:
         self.store = store
         self.place = place
         self.options = options
-        _refuse(place, options)
+        _refuse(options)
         reader = place.timeline.reader
         self.recorded = Recorded(reader, recalled(store.path, reader.meta)[0])
         if self.recorded.origin == layout.INTERCEPTOR:
@@ -68,7 +68,7 @@ class Session:
         self.server = server.checked(options.own[SERVER]) if options.own.get(SERVER) is not None else None
         own = {key: value for key, value in options.own.items() if key != SERVER}
         self.setup: Setup = setup_of(target, own)
-        self.until = _until(place, options)
+        self.until = cut_of(place, options.within)
         plain = plainly(reader, target, own) if options.edits else None
         self.edits = edited.read(place, options.edits, self.until, plain)
         self.turn, self.served, self.at = self._cut()
@@ -151,12 +151,8 @@ class Session:
         return Against(self.setup, steps[:first_run], workflow_id=workflow_id, namespace=self.namespace)
 
 
-def _refuse(place: Place, options: ForkOptions) -> None:
+def _refuse(options: ForkOptions) -> None:
     """What a fork of a workflow has not."""
-    if place.step is None:
-        raise AddressError(
-            Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
-        )
     if options.tasks:
         raise TargetError(
             Code.BAD_TARGET, "tasks= chooses between tasks of a graph: a workflow goes on as a whole from each step"
@@ -167,18 +163,3 @@ def _refuse(place: Place, options: ForkOptions) -> None:
             "thread= cannot be another workflow: what it does hangs on its id, its clock and its random numbers. A fork"
             " is a branch of the same one",
         )
-
-
-def _until(place: Place, options: ForkOptions) -> int:
-    """The position up to which the fork's past lies."""
-    step, effect = place.step, place.effect
-    assert step is not None
-    timeline = place.timeline
-    heads = timeline.reader.heads(timeline.stream.id)
-    if effect is not None and effect.end is not None:
-        found = effect.end.pos
-    elif effect is not None or step.kind == END:
-        found = max((event.pos for _, event in heads if event.kind is not Kind.FINISH), default=0)
-    else:
-        found = next(event.pos for seq, event in heads if seq == step.seq)
-    return found if options.within is None else min(found, options.within)

@@ -50,6 +50,11 @@ class Edit(msgspec.Struct, frozen=True):
     run: str = ""
 
 
+def told(edit: Edit) -> str:
+    """What an edit is of, as it is told: `7.1:status`."""
+    return f"{edit.address}:{edit.path}" if edit.path else edit.address
+
+
 def parse(text: str, run: str = "") -> Edit:
     """Reads `ADDR[:PATH]=JSON` or `ADDR[:PATH]=@FILE`. `run`: that of the fork, which ADDR may name.
 

@@ -181,7 +181,7 @@ def continued(store: str, done: Continued, edits: Sequence[Edit]) -> Forked:
         state=report.state, exit=0 if report.state == "complete" else 1, error=told, steps=report.steps,
         live=report.live, reused=report.answers.get("reused", 0), served=report.answers.get("served", 0),
         edited=report.answers.get("edited", 0), refused=report.refused, unreached=report.unreached,
-        edits=tuple(f"{edit.address}:{edit.path}" if edit.path else edit.address for edit in edits),
+        edits=tuple(editing.told(edit) for edit in edits),
         shared=done.shared, live_from=done.first, last=steps[-1].number if steps else 0, answer=done.answer,
         difference=report.difference, seconds=report.seconds, coverage=report.coverage, faults=report.faults,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lockstep.debugger import edits as editing
 from lockstep.debugger.edits import Edit as Asked
@@ -10,7 +10,7 @@ from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log.address import Address
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.roll import LAUNCH
-from lockstep.log.timeline import END, Effect, Place, Timeline
+from lockstep.log.timeline import END, Effect, Place, Step, Timeline
 from lockstep.session.policy import Policy
 from lockstep.session.tail import Edit, Plan
 from lockstep.session.tape import PROCESS
@@ -28,27 +28,13 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
     timeline = place.timeline
     until = cut_of(place)
     upto = until
-    changes: dict[int, list[Asked]] = {}
-    effects: dict[int, Effect] = {}
-    for asked in editing.numbered(timeline, edits):
-        effect = _to_edit(place, asked)
-        effects[effect.begin.pos] = effect
-        changes.setdefault(effect.begin.pos, []).append(asked)
     edited: list[Edit] = []
-    for pos, effect in effects.items():
+    for pos, (effect, given) in grouped(place, editing.numbered(timeline, edits), _find).items():
         first = first_piece(timeline, effect)
-        if first is not None and first > until:
-            raise AddressError(
-                Code.NO_ADDRESS,
-                f"{changes[pos][0].address} is answered only after {place.address}: a fork edits what comes before it",
-            )
+        in_time(place, given[0], first, until)
         upto = min(upto, first - 1) if first is not None else upto
-        given = [(asked.path, asked.value) for asked in changes[pos]]
-        pieces = editing.made(timeline, effect, given, changes[pos][0].address)
-        told: dict[str, Value] = {
-            f"{asked.address}:{asked.path}" if asked.path else asked.address: asked.value for asked in changes[pos]
-        }
-        edited.append(Edit(pos, told, pieces))
+        pieces = editing.made(timeline, effect, [(asked.path, asked.value) for asked in given], given[0].address)
+        edited.append(Edit(pos, {editing.told(asked): asked.value for asked in given}, pieces))
     _alone(timeline, upto)
     _between_conversations(timeline, upto)
     step = place.address.step
@@ -57,43 +43,85 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
     return Plan(branch, place.address.branch, origin, upto, until, tuple(edited), policy)
 
 
-def _to_edit(place: Place, asked: Asked) -> Effect:
-    """The effect that an edit is of: one of the run that is forked, and of its first process."""
-    named = str(Address(place.address.path, place.address.branch))
-    if asked.run not in ("", named):
+def grouped(
+    place: Place, edits: Iterable[Asked], find: Callable[[Timeline, str], Effect] = editing.find
+) -> dict[int, tuple[Effect, list[Asked]]]:
+    """The edits of a fork by the effect that they are of: its first position -> itself, and its edits in their order.
+
+    find   gives the effect at an address as edits have it, without the run
+
+    Raises AddressError LS206 for an edit of another run, and what `find` does.
+    """
+    found: dict[int, tuple[Effect, list[Asked]]] = {}
+    for asked in edits:
+        of_this_run(place, asked)
+        effect = find(place.timeline, asked.address)
+        found.setdefault(effect.begin.pos, (effect, []))[1].append(asked)
+    return found
+
+
+def of_this_run(place: Place, asked: Asked) -> None:
+    """Raises AddressError LS206 for an edit that names another run than the one that is forked."""
+    address, timeline = place.address, place.timeline
+    named = str(Address(address.path, address.branch))
+    # A run that a framework keeps itself is one, whichever thread of it the address names.
+    whole = str(Address(timeline.reader.info.name, address.branch)) if timeline.is_native else named
+    if asked.run not in ("", named, whole):
         raise AddressError(Code.NO_ADDRESS, f"{asked.run}:{asked.address} is another run's: this fork edits {named}")
-    effect = editing.find(place.timeline, asked.address)
-    if effect.stream != place.timeline.stream.id:
+
+
+def in_time(place: Place, asked: Asked, answered: int | None, until: int) -> None:
+    """Raises AddressError LS206 for an edit of what is `answered` at a position past `until`, where the fork leaves."""
+    if answered is not None and answered > until:
+        raise AddressError(
+            Code.NO_ADDRESS,
+            f"{asked.address} is answered only after {place.address}: a fork edits what comes before it",
+        )
+
+
+def _find(timeline: Timeline, address: str) -> Effect:
+    effect = editing.find(timeline, address)
+    if effect.stream != timeline.stream.id:
         raise TargetError(
             Code.BAD_TARGET,
-            f"{asked.address} is a call of another process ({effect.lane}): a fork edits those of its first one",
+            f"{address} is a call of another process ({effect.lane}): a fork edits those of its first one",
         )
     return effect
 
 
-def cut_of(place: Place) -> int:
-    """The position up to which a place's past lies."""
+def cut_of(place: Place, within: int | None = None) -> int:
+    """The position up to which a place's past lies: `within`, where that comes before."""
+    found = _cut_of(place)
+    return found if within is None else min(found, within)
+
+
+def step_of(place: Place) -> Step:
+    """The step that a fork leaves at. Raises AddressError LS206 for a place that is none."""
     if place.step is None:
         raise AddressError(
             Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
         )
-    timeline = place.timeline
+    return place.step
+
+
+def _cut_of(place: Place) -> int:
+    timeline, step = place.timeline, step_of(place)
     if place.effect is not None:
         if place.effect.end is None:
             return _last(timeline)
         return place.effect.end.pos
-    if place.step.kind == END:
+    if step.kind == END:
         return _last(timeline)
-    if place.step.stream != timeline.stream.id:
+    if step.stream != timeline.stream.id:
         raise TargetError(
             Code.BAD_TARGET,
             f"{place.address} was closed by another process of the run: fork at one of its first process's",
         )
-    if place.step.number == 0 and timeline.native is None:
+    if step.number == 0 and timeline.native is None and not timeline.is_native:
         # What the taps noted of their surroundings may come before it.
         heads = timeline.reader.heads(timeline.stream.id)
         return next((event.pos for _, event in heads if event.kind is Kind.START), 1)
-    return _position(timeline, place.step.seq)
+    return _position(timeline, step.seq)
 
 
 def first_piece(timeline: Timeline, effect: Effect) -> int | None:

@@ -260,6 +260,9 @@ def test_edits_say_what_they_cannot_change(bench: Bench) -> None:
         bench.fork("t:2", graph, edits={"2:said[7]": "x"})
     with pytest.raises(EditError, match=r"LS213 2: an edit of a step's state says channels and their values"):
         bench.fork("t:2", graph, edits={"2": 3})
+    for address in ("2", "2.1"):
+        with pytest.raises(AddressError, match=rf"other:{address} is another run's: this fork edits langgraph/t"):
+            bench.fork("t:2", graph, edits={f"other:{address}": 1})
     with pytest.raises(AddressError, match=r"only after langgraph/t:2"):
         bench.fork("t:2", graph, edits={"3:said[0]": "x"})
     with pytest.raises(TargetError, match=r"its target is a compiled graph"):

@@ -109,6 +109,8 @@ def test_what_cannot_be_forked_or_edited_is_told(recorded: Shop, store: str):
         forked("playwright/shop")
     with pytest.raises(AddressError, match="answered only after"):
         forked("playwright/shop:2", edits={"4.1": {"status": 200}})
+    with pytest.raises(AddressError, match=r"cart:2\.1 is another run's: this fork edits playwright/shop"):
+        forked("playwright/shop:3", edits={"cart:2.1": {"status": 200}})
     with pytest.raises(EditError, match="stands in the code of the target"):
         forked("playwright/shop:3", edits={"3": {"value": "jim"}})
     with pytest.raises(TargetError, match="chooses between tasks"):

@@ -291,6 +291,7 @@ def test_a_workflow_cannot_go_on_as_another(store: str) -> None:
     [
         ("1", {"5.1": "free"}, Code.NO_ADDRESS),
         ("1", {"1.2": 1}, Code.NO_ADDRESS),
+        ("1", {"other:1.1": 1}, Code.NO_ADDRESS),
         ("0", {"0": 1}, Code.NO_ADDRESS),
         ("1", {"1.1:nothing.there": 1}, Code.NO_PLACE),
         ("3", {"3.1": "soon"}, Code.UNEDITABLE),
