@@ -24,6 +24,7 @@ from lockstep.log.timeline import branch_of
 from lockstep.log.verify import Trust, verify
 
 TAPE, JSONL = "tape", "jsonl"
+FORMATS = (TAPE, JSONL)
 COMPRESSED = ".zst"
 STDOUT = "-"
 
