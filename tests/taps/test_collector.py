@@ -89,8 +89,8 @@ def late(number, frame):
 signal.signal(signal.SIGALRM, late)
 kept = [[number] for number in range(200_000)]
 for alarm in range(40):
-    signal.setitimer(signal.ITIMER_REAL, 0.004)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 0.004)  # inside: on a busy machine it may be late before this returns
         while True:
             cycle = [[], [], {}]
             cycle.append(cycle)
