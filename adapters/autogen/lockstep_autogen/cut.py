@@ -18,6 +18,7 @@ from autogen_agentchat.base import TerminationCondition
 
 from lockstep.log.address import quote
 from lockstep_autogen.layout import Moment, Spoken
+from lockstep_autogen.states import FED
 
 if TYPE_CHECKING:
     from lockstep_autogen.attaching import Root
@@ -115,11 +116,17 @@ class Ear:
 
     def _applying_to(self, manager: Any) -> Any:
         plain = manager._apply_termination_condition
+        fed: list[Sequence[Any]] = []
+        setattr(manager, FED, fed)
 
         async def _apply_termination_condition(
             delta: Sequence[Any], increment_turn_count: bool = False
         ) -> bool:  # fmt: skip
+            if manager._termination_condition is not None:
+                fed.append(delta)
             stops: bool = await plain(delta, increment_turn_count)
+            if stops:
+                fed.clear()  # the condition has been reset
             # That of the task comes before anybody has heard it.
             if not increment_turn_count:
                 return stops

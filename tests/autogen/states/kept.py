@@ -1,0 +1,80 @@
+"""Records teams, and reads the states that were kept of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import teams
+
+import lockstep_autogen
+from lockstep.log.checkpoints import States
+from lockstep.log.model import Kind
+from lockstep.log.store import open_store
+from lockstep.log.timeline import Place, resolve
+from lockstep_autogen.layout import CONSISTENT
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the team itself; `ran`: what tools and people had been asked by then."""
+
+    number: int
+    source: str
+    name: str
+    channels: dict[str, Any]
+    consistent: bool
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    run: str
+    result: Any
+    steps: list[Step]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return teams.messages(self.result)
+
+    @property
+    def last(self) -> Step:
+        return self.steps[-1]
+
+
+def record(kind: teams.Kind, *, turns: int = 1) -> Recorded:
+    """A team of that kind, recorded; what it returned at last."""
+
+    async def run() -> tuple[Any, Any]:
+        team: Any = lockstep_autogen.attach(kind.make())
+        for _ in range(turns):
+            result = await teams.running(team, kind.asked())
+        return team, result
+
+    team, result = asyncio.run(run())
+    return Recorded(f"autogen/{team.name}", result, steps(f"autogen/{team.name}"))
+
+
+def steps(run: str) -> list[Step]:
+    """All steps that the team itself made."""
+    lane = run.partition("/")[2]
+    with place(run) as found:
+        reader = found.timeline.reader
+        states = States(reader)
+        heads = [(seq, event) for seq, event in reader.heads(reader.main) if event.kind is Kind.STEP]
+        made = []
+        for number, (seq, event) in enumerate(heads):
+            if event.lane == lane:
+                body: Any = reader.body(reader.main, seq)
+                whole = body.get(CONSISTENT, True)
+                made.append(Step(number, event.what, event.name, states.at(event.pos), whole, body))
+        return made
+
+
+@contextmanager
+def place(address: str) -> Iterator[Place]:
+    with open_store(None) as store:
+        yield resolve(store, address)
