@@ -42,7 +42,9 @@ ran: list[str] = []
 
 
 def client(**more: Any) -> OpenAIChatCompletionClient:
-    return OpenAIChatCompletionClient(model="gpt-4o-2024-08-06", max_retries=0, **more)
+    # No connection outlives its request: it would be closed by the loop of a later test, which it is not of.
+    own = {"max_retries": 0, "default_headers": {"Connection": "close"}}
+    return OpenAIChatCompletionClient(model="gpt-4o-2024-08-06", **own, **more)
 
 
 def agent(name: str, **more: Any) -> AssistantAgent:

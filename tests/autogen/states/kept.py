@@ -20,7 +20,7 @@ from lockstep_autogen.layout import CONSISTENT
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the team itself; `ran`: what tools and people had been asked by then."""
+    """One step of the team itself."""
 
     number: int
     source: str
@@ -32,9 +32,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Recorded:
+    """`ran`: what had been asked of tools and people by then, at each cut."""
+
     run: str
     result: Any
     steps: list[Step]
+    ran: list[list[str]]
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -48,14 +51,25 @@ class Recorded:
 def record(kind: teams.Kind, *, turns: int = 1) -> Recorded:
     """A team of that kind, recorded; what it returned at last."""
 
+    ran: list[list[str]] = []
+
     async def run() -> tuple[Any, Any]:
         team: Any = lockstep_autogen.attach(kind.make())
+        told = team._lockstep_root.seams.told
+        cut = told.cut
+
+        async def at_cut(moment: Any) -> Any:
+            if moment.team is team:
+                ran.append([*teams.ran])
+            return await cut(moment)
+
+        told.cut = at_cut
         for _ in range(turns):
             result = await teams.running(team, kind.asked())
         return team, result
 
     team, result = asyncio.run(run())
-    return Recorded(f"autogen/{team.name}", result, steps(f"autogen/{team.name}"))
+    return Recorded(f"autogen/{team.name}", result, steps(f"autogen/{team.name}"), ran)
 
 
 def steps(run: str) -> list[Step]:
