@@ -65,10 +65,30 @@ class ForkedCall:
                 session.until_live()
             else:
                 # Here, since asyncio costs 60 ms to import and sync programs never need it.
+                from asyncio import CancelledError
+
                 from lockstep.session import suspend
 
-                suspended = await suspend.until_live(self, ticks)
+                try:
+                    suspended = await suspend.until_live(self, ticks)
+                except CancelledError as error:
+                    self._given_up(error)
+                    raise
         self._decide(suspended)
+
+    def _given_up(self, error: BaseException) -> None:
+        """The program cancelled it before it was made. That it was asked is part of the branch; where it ended is too
+        once the session is live: the task may have been resumed already, and is then told later than at once."""
+        assert self._asked is not None
+        name, request, key, declared = self._asked
+        record = LiveCall(self.session, self.lane, self.kind, None)
+        if self._served is not None:
+            record.goes_on(self._served.name, self._served.pos, self._served.handed)
+        else:
+            record.ask(name, request, key, declared=declared)
+        if self.session.recording:
+            record.resumed()
+            record.end(Status.CANCELLED, error)
 
     def _decide(self, suspended: bool = False) -> None:
         session = self.session
@@ -160,17 +180,26 @@ class Continued(ServedCall):
         return super().take()
 
     async def atake(self) -> Piece:
-        if not self._beyond():
-            return await super().atake()
         ticks = here()
         if ticks is None:
-            self.session.until_live()
-        elif not self.session.recording:
-            from lockstep.session import suspend
+            return self.take()
+        if not self._beyond() and not self._leaves_off():
+            return await super().atake()
+        from asyncio import CancelledError
 
-            suspended = await suspend.until_live(self, ticks)
-            return self._recording(super().take(), suspended)
-        return self._recording(super().take())
+        from lockstep.session import suspend
+
+        suspended = False
+        try:
+            if not self.session.recording:
+                suspended = await suspend.until_live(self, ticks)
+            if self._leaves_off():
+                await suspend.until_stopped(self, ticks)
+        except CancelledError as error:
+            if self.session.recording:
+                self._recorded(True, ends=True).end(Status.CANCELLED, error)
+            raise
+        return self._recording(super().take(), suspended)
 
     def hand(self, piece: tuple[int, Any, Any]) -> Piece:
         if piece[1].pos <= self.session.upto:
@@ -183,28 +212,45 @@ class Continued(ServedCall):
         if self._record is not None:
             self._record.end(status, value)
 
-    def _beyond(self) -> bool:
-        """Whether the next piece lies after the cut."""
+    def _coming(self) -> Event | None:
+        """What is recorded of it next."""
         recorded = self.recorded
         if recorded is None or self._index >= len(recorded.pieces):
-            return False
-        pos: int = recorded.pieces[self._index][1].pos
-        return pos > int(self.session.upto)
+            return None
+        event: Event = recorded.pieces[self._index][1]
+        return event
 
-    def _recording(self, piece: Piece, suspended: bool = False, of: Event | None = None) -> Piece:
-        """`of`: what the running strand, which need not be the one that asked, has taken of several streams."""
+    def _beyond(self) -> bool:
+        """Whether the next piece lies after the cut."""
+        coming = self._coming()
+        return coming is not None and coming.pos > int(self.session.upto)
+
+    def _leaves_off(self) -> bool:
+        """Whether nobody knows what comes next: the parent gave it up after the cut, or was cut off itself."""
+        coming = self._coming()
+        if coming is None:
+            return self.recorded is not None and not self.recorded.ended
+        return coming.what == Status.CANCELLED and coming.pos > int(self.session.upto)
+
+    def _recorded(self, suspended: bool, *, ends: bool) -> LiveCall:
+        """The branch's own record of it. `ends`: what it says next is the end."""
         if self._record is None:
             self._record = LiveCall(self.session, self.lane, self.kind, None)
         # What is handed out counts here already, so that only the end needs the digest of it all.
-        self._record.goes_on(self.name, self.pos, self._handed if piece.status is not None else None)
+        self._record.goes_on(self.name, self.pos, self._handed if ends else None)
         if suspended:
             self._record.resumed()
+        return self._record
+
+    def _recording(self, piece: Piece, suspended: bool = False, of: Event | None = None) -> Piece:
+        """`of`: what the running strand, which need not be the one that asked, has taken of several streams."""
+        record = self._recorded(suspended, ends=piece.status is not None)
         if of is None:
-            self._record.given(piece, "served")
+            record.given(piece, "served")
         elif piece.status is None:
-            self._record.part(piece.value, of.what, lanes.lane())
+            record.part(piece.value, of.what, lanes.lane())
         else:
-            self._record.end(piece.status, piece.value, lanes.lane(), "served")
+            record.end(piece.status, piece.value, lanes.lane(), "served")
         return piece
 
 

@@ -145,6 +145,14 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
             self._parked.append(told)
             return True
 
+    def when_stopped(self, told: Callable[[], None]) -> None:
+        """The same for what nothing but a refusal resumes. Of a session that is live."""
+        with self._lock:
+            if not self.stopped:
+                self._parked.append(told)
+                return
+        told()
+
     def until_live(self) -> None:
         """Blocks this strand until the session goes live. Raises what was latched."""
         self._park()

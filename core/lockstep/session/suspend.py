@@ -103,6 +103,18 @@ async def until_live(call: Any, ticks: Ticks) -> bool:
         leave(token)
 
 
+async def until_stopped(call: Any, ticks: Ticks) -> NoReturn:
+    """Of a fork that is live: waits for what the record has no more of. Only the program ends it, or a refusal."""
+    answer = _Answer(loop=ticks.loop)
+    token = INSIDE.set(call)
+    try:
+        call.session.when_stopped(partial(_post, ticks.loop, answer))
+        await answer
+    finally:
+        leave(token)
+    raise call.session.latched()
+
+
 def _post(loop: Any, answer: _Answer) -> None:
     def go_on() -> None:
         if not answer.done():
