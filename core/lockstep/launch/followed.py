@@ -241,6 +241,8 @@ class Followed:
             from lockstep.taps.output import silence
 
             session.silence = silence
+            if session.recording:
+                silence()  # at once: to look at what was not covered takes a moment too
             stopped = session.stopped
             if self.settings.mode == "replay":
                 from lockstep.taps import guard

@@ -68,9 +68,9 @@ def silence() -> None:
     """This thread ends the process. Recording its end takes a moment, which other threads would not have had:
     they stop at their next print, and what one has begun is written and recorded before this returns."""
     global _last
+    _last = get_ident()  # before the wait, in which others, who wait longer already, would print once more each
     session = current.session
     over = session.printing(CHANNEL) if session is not None and session.recording else None
-    _last = get_ident()
     if over is not None:
         over(False)
 
