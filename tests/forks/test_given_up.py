@@ -63,7 +63,7 @@ def agent(
     world: World, waits: Callable[[asyncio.Event], Awaitable[None]], before: int, between: int, after: int
 ) -> Callable[[], list[str]]:
     """Looks `before` times, lets the loop turn `after` times, and cancels a task that waits for an answer; says in
-    which order all that moves went on. A neighbour makes `between` looks: the part served may have those left by then."""
+    which order all that moves went on. A neighbour makes `between` looks, which the part served may still have then."""
 
     async def main() -> list[str]:
         said: list[str] = []
