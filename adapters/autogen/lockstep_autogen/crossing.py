@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from lockstep.errors import Code
+from lockstep.log.model import RunState, Status, Value
+from lockstep.session.native.journal import Journal
+from lockstep.session.native.turn import Turn
 from lockstep_autogen import canonical
 from lockstep_autogen.driving import Ended
 from lockstep_autogen.halting import Halt
@@ -14,11 +18,6 @@ from lockstep_autogen.recorded import GOES_ON, Ran, Recorded
 from lockstep_autogen.recording import Steps, returned
 from lockstep_autogen.replaying import ending_differs
 from lockstep_autogen.seams import Asked
-
-from lockstep.errors import Code
-from lockstep.log.model import RunState, Status, Value
-from lockstep.session.native.journal import Journal
-from lockstep.session.native.turn import Turn
 
 if TYPE_CHECKING:
     from lockstep_autogen.tailing import Tailing

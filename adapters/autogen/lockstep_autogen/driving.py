@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import contextmanager
@@ -19,9 +20,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from lockstep_autogen.halting import Halt
 
 from lockstep.errors import Code, Stop, TargetError
+from lockstep_autogen.halting import Halt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 50  # of cancelling: who is cancelled may begin something that has to be cancelled too
 _ROUND = 0.1  # seconds that each is given
+_CLOSES = 1.0  # seconds that connections are given to be closed
 _LOOK = 0.05  # seconds between two looks at whether anybody gets on
 
 driven: ContextVar[Drive | None] = ContextVar("lockstep_autogen.driven", default=None)
@@ -145,6 +147,23 @@ def no_loop(instead: str) -> None:
         raise TargetError(
             Code.BAD_TARGET, f"teams run in an event loop, and one is running here: await lockstep.{instead} instead"
         )
+
+
+def alone[T](running: Coroutine[Any, Any, T]) -> T:
+    """Runs a replay or fork in an event loop of its own, and leaves nothing in it."""
+    return asyncio.run(_cleared(running))
+
+
+async def _cleared[T](running: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await running
+    finally:
+        # Clients of models close their connections when they are collected, which has to be in the loop that they have
+        # them in: later they would complain on stderr that it is closed.
+        gc.collect()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:
+            await asyncio.wait(left, timeout=_CLOSES)
 
 
 class _Untold(logging.Filter):

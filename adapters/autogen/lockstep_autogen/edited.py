@@ -1,7 +1,9 @@
 """Edits of a team's run: other answers of models, tools and people.
 
-    answer of a model   its CreateResult, as `show` prints it; a text stands for one that says no more than that
+    answer of a model   its CreateResult, as `show` prints it; a text stands for one that says no more than that, and so
+                        does what an agent with a structured output was to answer
     answer of a tool    its ToolResult; a text, or any other data, for one that has this as its only content
+    what code gave      its CodeResult; a text for what it printed
     a person's          the text
     {"$": "raise", …}   it fails: a tool's failure is an answer too, since AutoGen makes one of it
 
@@ -16,21 +18,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from lockstep_autogen import layout
 
 from lockstep.debugger import edits as editing
 from lockstep.debugger import outcomes, paths, raised
+from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
-from lockstep.errors import AddressError, Code, EditError
-from lockstep.log.address import Address, quote
+from lockstep.errors import Code, EditError
+from lockstep.log.address import quote
 from lockstep.log.model import Kind, Status, Value
 from lockstep.log.timeline import Effect, Place, Step, Timeline
 from lockstep.session.call import Piece
 from lockstep.session.tail import Edit as Answered
+from lockstep_autogen import layout
 
 _CONTENT = "content"
 _CALLS, _SAID = "function_calls", "stop"  # how an answer says that it ended: with calls of tools, or with words
+_ANSWER = frozenset({_CONTENT, "finish_reason", "thought", "usage", "cached", "logprobs"})  # what a CreateResult has
 _RESULT = "result"
+_EXIT = "exit_code"  # of a CodeResult
 
 
 class Edits(msgspec.Struct, frozen=True):
@@ -49,35 +54,20 @@ class Edits(msgspec.Struct, frozen=True):
 def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
     """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
     LS213."""
-    timeline, address = place.timeline, place.address
-    named = {str(Address(address.path, address.branch)), str(Address(timeline.reader.info.name, address.branch))}
-    by: dict[int, tuple[Effect, list[Edit]]] = {}
-    for edit in edits:
-        if edit.run and edit.run not in named:
-            raise AddressError(
-                Code.NO_ADDRESS, f"{edit.run}:{edit.address} is another run's: this fork edits {min(named)}"
-            )
-        effect = _find(timeline, edit.address)
-        if effect.end is None or effect.end.pos > until:
-            raise AddressError(
-                Code.NO_ADDRESS, f"{edit.address} is answered only after {address}: a fork edits what comes before it"
-            )
-        by.setdefault(effect.begin.pos, (effect, []))[1].append(edit)
-    made = tuple(
-        Answered(pos, {_told(edit): _inert(edit.value) for edit in given}, _pieces(timeline, effect, given))
-        for pos, (effect, given) in by.items()
-    )
+    timeline = place.timeline
+    by = plans.grouped(place, edits, _find)
+    made: list[Answered] = []
+    for pos, (effect, given) in by.items():
+        plans.in_time(place, given[0], effect.end.pos if effect.end is not None else until + 1, until)
+        told = {editing.told(edit): _inert(edit.value) for edit in given}
+        made.append(Answered(pos, told, _pieces(timeline, effect, given)))
     told = {address: value for each in made for address, value in each.told.items()}
-    return Edits(made, told, min((_first(timeline, effect) for effect, _ in by.values()), default=None))
+    return Edits(tuple(made), told, min((_first(timeline, effect) for effect, _ in by.values()), default=None))
 
 
 def _inert(value: Any) -> Value:
     found: Value = outcomes.from_python(value)
     return found
-
-
-def _told(edit: Edit) -> str:
-    return f"{edit.address}:{edit.path}" if edit.path else edit.address
 
 
 def _find(timeline: Timeline, address: str) -> Effect:
@@ -140,6 +130,8 @@ def _spoken(parts: Sequence[Value], whole: Value) -> tuple[Piece, ...]:
 def _model(effect: Effect, before: Value, path: str, value: Value) -> Value:
     if raised.is_raise(value) and not path:
         return value
+    if not path and isinstance(value, dict) and not value.keys() & _ANSWER:
+        value = json.dumps(value, ensure_ascii=False)
     if isinstance(value, str) and not path:
         path = _CONTENT
     base: dict[str, Value] = {
@@ -162,13 +154,18 @@ def _model(effect: Effect, before: Value, path: str, value: Value) -> Value:
 
 
 def _tool(effect: Effect, before: Value, path: str, value: Value) -> Value:
-    if raised.is_raise(value) and not path:
-        assert isinstance(value, dict)
-        return _result(effect.name, str(value.get("message") or value.get("type") or ""), failed=True)
+    had: Any = before if isinstance(before, dict) else {}
     if path:
         return _put(before if before is not None else _result(effect.name, ""), path, value)
+    if _EXIT in had:
+        return {_EXIT: 0, "output": value} if isinstance(value, str) else value
+    if had and _RESULT not in had:
+        return value
     if isinstance(value, dict) and _RESULT in value:
         return {**_result(effect.name, ""), **value}
+    if raised.is_raise(value):
+        assert isinstance(value, dict)
+        return _result(effect.name, str(value.get("message") or value.get("type") or ""), failed=True)
     return _result(effect.name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 

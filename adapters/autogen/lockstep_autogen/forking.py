@@ -8,12 +8,25 @@ branch of the run. The turns that were recorded after that are made again with w
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
+
+from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
+from lockstep.debugger.plan import cut_of
+from lockstep.errors import Code, TargetError
+from lockstep.log.address import called
+from lockstep.log.model import RunState, Status, Value
+from lockstep.log.store import Store
+from lockstep.log.timeline import Place, Timeline
+from lockstep.session.native import forking as forks
+from lockstep.session.native import guard
+from lockstep.session.native.journal import Journal
+from lockstep.session.native.kept import recalled
+from lockstep.session.native.record import Record
+from lockstep.session.tail import Plan
 from lockstep_autogen import again, attaching, driving, edited, fresh
 from lockstep_autogen.attaching import Root
 from lockstep_autogen.crossing import Crossing
@@ -22,19 +35,6 @@ from lockstep_autogen.halting import Halt, Halting
 from lockstep_autogen.recorded import Ran, Recorded
 from lockstep_autogen.seams import Seams
 from lockstep_autogen.tailing import Tailing
-
-from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
-from lockstep.errors import AddressError, Code, TargetError
-from lockstep.log.address import called
-from lockstep.log.model import RunState, Status, Value
-from lockstep.log.store import Store
-from lockstep.log.timeline import END, Place, Timeline
-from lockstep.session.native import forking as forks
-from lockstep.session.native import guard
-from lockstep.session.native.journal import Journal
-from lockstep.session.native.kept import recalled
-from lockstep.session.native.record import Record
-from lockstep.session.tail import Plan
 
 _HINT = (
     "a team's own code runs again in the part that a fork serves, and what it does outside of its models, tools and"
@@ -45,7 +45,7 @@ _HINT = (
 def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
     """Forks a team's run. See `lockstep.adapter.native.Native`."""
     driving.no_loop("afork")
-    return asyncio.run(afork(store, place, target, options))
+    return driving.alone(afork(store, place, target, options))
 
 
 async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
@@ -59,7 +59,7 @@ class Session:
     """One fork: what it goes by, and what has come of it."""
 
     def __init__(self, store: Store, place: Place, options: ForkOptions) -> None:
-        _refuse(place, options)
+        _refuse(options)
         self.store = store
         self.place = place
         self.options = options
@@ -171,12 +171,8 @@ class Session:
         )  # fmt: skip
 
 
-def _refuse(place: Place, options: ForkOptions) -> None:
+def _refuse(options: ForkOptions) -> None:
     """What a fork of a team's run has not."""
-    if place.step is None:
-        raise AddressError(
-            Code.NO_ADDRESS, f"a fork leaves at a step: {place.address}:N. See: lockstep log {place.address}"
-        )
     if options.tasks:
         raise TargetError(Code.BAD_TARGET, "tasks= chooses between tasks of a graph: a team goes on as a whole")
     if options.thread:
@@ -184,15 +180,7 @@ def _refuse(place: Place, options: ForkOptions) -> None:
 
 
 def _until(place: Place, recorded: Recorded, options: ForkOptions) -> int:
-    """The position up to which the fork's past lies."""
-    step, effect = place.step, place.effect
-    assert step is not None
-    if effect is not None and effect.end is not None:
-        found = effect.end.pos
-    elif effect is not None or step.kind == END:
-        # How the last turn ended is not kept: it ends again.
-        last = recorded.runs[-1].last.end if recorded.runs else None
-        found = last.pos - 1 if last is not None else recorded.last
-    else:
-        found = recorded.steps[step.number].pos
-    return found if options.within is None else min(found, options.within)
+    """The position up to which the fork's past lies. How the last turn ended is not kept: it ends again."""
+    found = cut_of(place, options.within)
+    end = recorded.runs[-1].last.end if recorded.runs else None
+    return found if end is None else min(found, end.pos - 1)

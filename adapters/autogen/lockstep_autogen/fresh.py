@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from autogen_agentchat.base import ChatAgent, Team
-from lockstep_autogen.adapter import factory
-from lockstep_autogen.attaching import attached
 
 from lockstep.errors import Code, TargetError
+from lockstep_autogen.adapter import factory
+from lockstep_autogen.attaching import attached
 
 _DEEP = 8  # teams in teams
 

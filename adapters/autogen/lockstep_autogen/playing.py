@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from lockstep_autogen import canonical, layout
-from lockstep_autogen.halting import Halt
-from lockstep_autogen.layout import Moment
-from lockstep_autogen.recorded import Ran, Recorded, RecordedStep
-from lockstep_autogen.recording import Steps, returned
-from lockstep_autogen.seams import Asked
 
 from lockstep.errors import Code
 from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
 from lockstep.session import difference
 from lockstep.session.native.serving import Serving
+from lockstep_autogen import canonical, layout
+from lockstep_autogen.halting import Halt
+from lockstep_autogen.layout import Moment
+from lockstep_autogen.recorded import Ran, Recorded, RecordedStep
+from lockstep_autogen.recording import Steps, returned
+from lockstep_autogen.seams import Asked
 
 _PATIENCE = 0.5  # seconds without progress, after which a message waits for no other
 

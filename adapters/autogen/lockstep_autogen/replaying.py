@@ -6,17 +6,8 @@ and people answer what they answered, in the recorded order. Each message, the s
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
-
-from lockstep_autogen import again, attaching, driving, fresh
-from lockstep_autogen.attaching import Root
-from lockstep_autogen.driving import Drive, Ended
-from lockstep_autogen.halting import Halt, Halting
-from lockstep_autogen.playing import Ending, Player
-from lockstep_autogen.recorded import Ran, Recorded
-from lockstep_autogen.seams import Seams
 
 from lockstep.adapter.native import Played, ReplayOptions
 from lockstep.errors import Code, TargetError
@@ -26,6 +17,13 @@ from lockstep.session import difference, exceptions
 from lockstep.session.native import guard
 from lockstep.session.native.server import Server
 from lockstep.session.native.serving import Serving
+from lockstep_autogen import again, attaching, driving, fresh
+from lockstep_autogen.attaching import Root
+from lockstep_autogen.driving import Drive, Ended
+from lockstep_autogen.halting import Halt, Halting
+from lockstep_autogen.playing import Ending, Player
+from lockstep_autogen.recorded import Ran, Recorded
+from lockstep_autogen.seams import Seams
 
 _HINT = (
     "a team's own code runs in a replay, and what it does outside of its models, tools and people is not recorded"
@@ -37,7 +35,7 @@ _HINT = (
 def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a team's run. Raises TargetError LS402 under a running loop: await `areplay` there."""
     driving.no_loop("areplay")
-    return asyncio.run(areplay(reader, target, options))
+    return driving.alone(areplay(reader, target, options))
 
 
 async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
