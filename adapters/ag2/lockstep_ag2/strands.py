@@ -1,0 +1,121 @@
+"""Whose code is running: the turn that it is part of, and which strand of it.
+
+`running()` is the strand, None outside of every turn. It is set while a turn of an agent is driven, and reaches the
+tasks and threads that are begun there. An agent that runs inside of another one's turn, as a tool of it or not, is a
+strand of its own: `main/researcher`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, Protocol
+from uuid import UUID
+
+from lockstep.log.address import quote
+from lockstep.session.call import Call
+from lockstep.session.native import Calls
+from lockstep_ag2.events import Names
+
+ROOT = "main"
+
+
+class Turn(Protocol):
+    """A turn while it is on: recorded, replayed or forked.
+
+    calls   who answers what it asks; None: the session that is on
+    names   the ids that AG2 has drawn in its conversation
+    over    whether it has ended: what is left running is part of none
+    serves  whether nothing of it may reach outside
+    """
+
+    calls: Calls | None
+    names: Names
+    over: bool
+    serves: bool
+
+    async def cut(self, name: str, events: list[Any], context: Any) -> None:
+        """The history is at a place from which the agent could go on: it holds these events."""
+        ...
+
+    def fault(self, where: str, error: BaseException) -> None: ...
+
+    def stopped(self) -> BaseException | None:
+        """What has stopped it, of a replay or fork; None where nothing has."""
+        ...
+
+
+class Strand:
+    """lane     its name
+    agent    whose turn it is
+    batch    the tool calls that its model has asked for last, in their order: id, name and arguments
+    """
+
+    __slots__ = ("_children", "agent", "batch", "entered", "lane", "turn")
+
+    def __init__(self, turn: Turn, lane: str = ROOT, agent: Any = None) -> None:
+        self.turn = turn
+        self.lane = lane
+        self.agent = agent
+        self.batch: list[tuple[str, str, str]] = []
+        self.entered = 0  # turns that were begun in it
+        self._children: dict[str, int] = {}
+
+    def number(self, event: Any) -> int:
+        """Which call of its tool in the batch this is, from 1, whichever task comes to it first."""
+        return [name for _, name, _ in self._before(event)].count(event.name) + 1
+
+    def lane_of(self, event: Any) -> str:
+        """The lane of a tool call: of several that are the same in one batch, each has its own."""
+        equal = [given[1:] for given in self._before(event)].count((event.name, event.arguments))
+        return self._lane(event.name, equal + 1) if equal else self.lane
+
+    def _before(self, event: Any) -> list[tuple[str, str, str]]:
+        """The calls that stand before this one in the batch."""
+        ids = [id_ for id_, _, _ in self.batch]
+        return self.batch[: ids.index(event.id)] if event.id in ids else []
+
+    def of_tool(self, name: str, number: int) -> Strand:
+        """That of an agent which is run as a tool: the `number`-th such call of its batch."""
+        return Strand(self.turn, self._lane(name, number))
+
+    def of_agent(self, agent: Any, name: str) -> Strand:
+        """That of an agent whose turn begins in this one."""
+        if self.agent is None:  # a tool has made it for its agent
+            self.entered += 1
+            return Strand(self.turn, self.lane if self.entered == 1 else f"{self.lane}~{self.entered}", agent)
+        number = self._children[name] = self._children.get(name, 0) + 1
+        return Strand(self.turn, self._lane(name, number), agent)
+
+    def _lane(self, name: str, number: int) -> str:
+        return f"{self.lane}/{quote(name)}" + (f"~{number}" if number > 1 else "")
+
+
+_strand: ContextVar[Strand | None] = ContextVar("lockstep_ag2_strand", default=None)
+
+# The call whose own code is running: what that calls in turn is its child.
+within: ContextVar[Call | None] = ContextVar("lockstep_ag2_call", default=None)
+
+# The call that is told of what is sent on a stream, with that stream's id.
+telling: ContextVar[tuple[Call, UUID] | None] = ContextVar("lockstep_ag2_telling", default=None)
+
+# The turn that begins next is this one: replays and forks.
+prepared: ContextVar[Turn | None] = ContextVar("lockstep_ag2_prepared", default=None)
+
+
+def running() -> Strand | None:
+    """The strand of the running code."""
+    found = _strand.get()
+    return None if found is None or found.turn.over else found
+
+
+@contextmanager
+def on(strand: Strand) -> Iterator[None]:
+    """What runs in this block is this strand."""
+    token = _strand.set(strand)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # a coroutine that was dropped half way is closed in another context
+            _strand.reset(token)

@@ -1,0 +1,147 @@
+"""A turn of an agent, from a question to its answer: who records it, and in which strand it runs.
+
+An agent whose turn begins inside of another's is part of that. Else, with a session on, it is a lane of the session's
+run; else, of an attached agent, a turn of a run of its own.
+"""
+
+from __future__ import annotations
+
+from asyncio.exceptions import CancelledError
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ag2.events import ModelRequest, ModelResponse
+
+from lockstep.errors import Stop
+from lockstep.session import current as sessions
+from lockstep.session.lanes import NATIVE
+from lockstep_ag2 import calls, insession, strands
+from lockstep_ag2.strands import Strand, Turn
+
+
+async def driven(owner: Any, agent: Any, call_next: Any, event: Any, context: Any) -> Any:
+    """Drives a turn."""
+    name = str(getattr(agent, "name", "agent"))
+    around = strands.running()
+    if around is not None:
+        try:
+            with strands.on(around.of_agent(agent, name)), _listening(context, None):
+                return await call_next(event, context)
+        except BaseException as error:
+            _stop(around.turn, error)
+            raise
+    turn: Any = strands.prepared.get()
+    if turn is not None:
+        strands.prepared.set(None)
+        turn.begin(agent, event, context)
+    elif sessions.session is not None:
+        turn = insession.begun(agent, name, event, context)
+    elif owner is not None:
+        turn = owner.begun(agent, event, context, await _history(event, context))
+    if turn is None:
+        return await call_next(event, context)
+    return await _run(turn, agent, call_next, event, context)
+
+
+async def _history(event: Any, context: Any) -> list[Any]:
+    """What a turn goes on from that is no question of its own: `Agent.resume`."""
+    return [] if isinstance(event, ModelRequest) else list(await context.stream.history.get_events())
+
+
+async def _run(turn: Any, agent: Any, call_next: Any, event: Any, context: Any) -> Any:
+    strand = Strand(turn, strands.ROOT, agent)
+    native = NATIVE.set(turn.native) if turn.native else None
+    try:
+        with strands.on(strand), _listening(context, turn):
+            result = await call_next(event, context)
+    except BaseException as error:
+        turn.failed(error)
+        _stop(turn, error)
+        raise
+    else:
+        turn.done(result)
+    finally:
+        if native is not None:
+            _reset(native)
+    return result
+
+
+def _stop(turn: Turn, error: BaseException) -> None:
+    """A turn that a replay or fork has stopped is cancelled: what AG2 has begun for it is then undone. It takes nothing
+    else for the end of a turn, and leaves generators open."""
+    if isinstance(error, Stop) and (stopped := turn.stopped()) is not None:
+        raise CancelledError from stopped
+
+
+def _reset(token: Any) -> None:
+    try:
+        NATIVE.reset(token)
+    except ValueError:
+        return  # a coroutine that was dropped half way is closed in another context
+
+
+class _Listener:
+    """What is subscribed to a stream while a turn is on."""
+
+    def __init__(self, context: Any, turn: Turn | None) -> None:
+        self._context = context
+        self._stream = context.stream.id
+        self._turn = turn
+        self._events: list[Any] = []
+
+    async def __call__(self, event: Any) -> None:
+        try:
+            calls.heard(self._stream, event)
+        except Exception as error:
+            calls.fault("an event on the stream", error)
+        if isinstance(event, ModelResponse):
+            strand = strands.running()
+            if strand is not None:
+                strand.batch = [(call.id, call.name, call.arguments) for call in event.tool_calls.calls]
+        if self._turn is not None:
+            await self._cut(self._turn, event)
+
+    async def _cut(self, turn: Any, event: Any) -> None:
+        turn.heard(event)
+        if isinstance(event, ModelResponse):
+            await turn.cut(turn.speaker, turn.events, self._context)
+
+
+@contextmanager
+def _listening(context: Any, turn: Turn | None) -> Iterator[None]:
+    """Hears what is sent on the context's stream, and what is put into its inbox."""
+    stream = context.stream
+    listener = _Listener(context, turn)
+
+    async def hear(event):  # type: ignore[no-untyped-def]
+        await listener(event)
+
+    number = stream.subscribe(hear)
+    plain = stream.enqueue
+
+    def enqueue(*content: Any) -> None:
+        before = len(stream.pending_messages)
+        plain(*content)
+        for request in stream.pending_messages[before:]:
+            calls.enqueued(stream.id, request.parts)
+
+    try:
+        stream.enqueue = enqueue
+    except (AttributeError, TypeError):
+        enqueue = plain  # of a stream that takes no attribute: what its inbox is given is not told
+    try:
+        yield
+    finally:
+        stream.unsubscribe(number)
+        if enqueue is not plain and stream.__dict__.get("enqueue") is enqueue:
+            del stream.__dict__["enqueue"]
+
+
+async def asking(events: Sequence[Any], context: Any) -> None:
+    """A model is about to be asked with a history: what that has got since the last step is a step of its own."""
+    strand = strands.running()
+    if strand is None or strand.lane != strands.ROOT:
+        return
+    turn: Any = strand.turn
+    await turn.asking(list(events), context)
