@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from lockstep.adapter.contract import Adapter, Steps, Target, Versions, Way
@@ -13,6 +14,7 @@ from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 
 _AGENTS = "ag2.agent"
+_FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, functools.partial)
 FACTORY = "function without arguments that makes a fresh agent"
 RESTORE = "restore"  # the keyword of `lockstep.fork`
 
@@ -23,7 +25,9 @@ def is_agent(target: Any) -> bool:
 
 
 def _accepts(target: Any) -> bool:
-    return callable(target) or is_agent(target)  # what is wrong with an agent itself is said where one is made
+    # An agent itself too: what is wrong with it is said where one is made. Of other objects that can be called, nobody
+    # could tell whether they are somebody else's target.
+    return isinstance(target, _FUNCTIONS) or is_agent(target)
 
 
 def _program(target: Any, given: Value) -> Callable[[], Any]:
