@@ -11,7 +11,7 @@ executor and the function that asks a human, for stand-ins. The team's methods t
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from autogen_agentchat.agents import UserProxyAgent
@@ -52,6 +52,7 @@ class Root:
     ears    of its managers, by lane
     unseen  what of it is not recorded, in words
     on      whether a turn of it is on
+    broken  what a model failed with last in this turn
     """
 
     def __init__(self, target: Any, seams: Seams) -> None:
@@ -62,6 +63,7 @@ class Root:
         self.ears: dict[str, Ear] = {}
         self.unseen: list[str] = []
         self.on = False
+        self.broken: BaseException | None = None
         self._seen: set[int] = set()
 
     @property
@@ -177,13 +179,16 @@ def _fields(root: Root, holder: Any, lane: str) -> int:
     """Puts stand-ins into what an object holds. Returns how much was found."""
     count = 0
     benches = _has_bench(holder)
-    for name, value in list(vars(holder).items()):
+    for name, value in list(getattr(holder, "__dict__", {}).items()):
         if name.startswith("_lockstep") or (benches and name in _UNCALLED):
             continue
         new, found = _stood_in(root, value, lane)
         count += found
         if new is not value:
-            setattr(holder, name, new)
+            try:
+                setattr(holder, name, new)
+            except Exception as error:  # one that lets nobody change it
+                root.unseen.append(f"{lane}: {name} ({type(value).__name__}), which cannot be replaced: {error}")
     return count
 
 
@@ -236,11 +241,9 @@ def _runners(value: Any) -> Iterator[Any]:
 
 def _condition(root: Root, condition: Any, lane: str) -> None:
     """A condition may ask a model too."""
-    for value in list(vars(condition).values()):
+    for value in list(getattr(condition, "__dict__", {}).values()):
         inner = value if isinstance(value, (list, tuple)) else (value,)
         for each in inner:
             if isinstance(each, TerminationCondition) and root.first(each):
                 _condition(root, each, lane)
-    if not isinstance(vars(condition), Mapping):
-        return
     _fields(root, condition, lane)

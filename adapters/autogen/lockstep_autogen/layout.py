@@ -14,6 +14,9 @@ and beside them, counted in no digest,
     "was"        {"id", "created_at"} of each message and of what is in it, in order: as they really were
     "consistent" False where the state was not that of a cut
 
+A turn that Ctrl-C or a model that failed has cut off has no END: it reads as interrupted. One that ended by another
+exception has one with that.
+
 A step's key is a digest over its own record and the key of the step before in its lane: equal where all that came
 before is equal too.
 """
@@ -30,6 +33,8 @@ from lockstep.log import canonical as bytes_of
 from lockstep.log.checkpoints import CHANNELS, GONE, WHOLE, record
 from lockstep.log.model import Value
 
+FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its body's only entry
+
 # Kinds of effects.
 MODEL, TOOL, HUMAN = "model", "tool", "human"
 
@@ -38,6 +43,7 @@ INPUT, MESSAGE = "input", "loop"
 RESET, LOAD = "reset", "update"
 
 MESSAGES, SELECTED, STOP = "messages", "selected", "stop"
+SAID = (MESSAGES, SELECTED, STOP)  # the channels that are no state
 WAS, CONSISTENT = "was", "consistent"
 
 

@@ -43,6 +43,7 @@ class Model(Proxy):
             with Running(call):
                 result = await client.create(*args, **options)
         except BaseException as error:
+            place.root.broken = error
             calls.failed(call, error)
             raise
         call.end(Status.OK, _value(place, result))
@@ -77,6 +78,7 @@ class Model(Proxy):
                 except StopAsyncIteration:
                     break
                 except BaseException as error:
+                    place.root.broken = error
                     calls.failed(call, error)
                     raise
                 if isinstance(item, str):

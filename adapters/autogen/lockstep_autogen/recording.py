@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lockstep.log.model import RunState, Status, Value
+from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session import current as sessions
 from lockstep.session.call import Call
 from lockstep.session.effects import Ignored
@@ -73,7 +73,11 @@ class Steps:
         """The same where the state cannot be asked for: it is that of the step before, and not consistent."""
         last = self.last.get(moment.lane)
         kept = {} if last is None else dict(last.channels)
-        return self.against(moment, {**kept, **states.said(moment)}, states.was(moment.spoken))
+        return self.against(
+            moment,
+            {**states.said(moment), **{name: value for name, value in kept.items() if name not in layout.SAID}},
+            states.was(moment.spoken),
+        )
 
     def against(
         self, moment: Moment, after: dict[str, Value], was: list[Value]
@@ -102,7 +106,8 @@ class Recording:
         self._turn: Turn | None = None
         self._steps = Steps()
         self._session: insession.Steps | None = None
-        self._faults: set[str] = set()
+        self._faults: set[str] = set()  # that the logger has told
+        self._said: set[str] = set()  # that are in the log
 
     def of(self, root: Root) -> None:
         """What it records."""
@@ -122,9 +127,11 @@ class Recording:
             found: Call = session.open(kind)
             return found
         journal = self.journal()
-        if journal is None:
+        try:
+            return journal.call(lane, kind, within) if journal is not None else _IGNORED
+        except Exception as error:
+            self.fault(f"a {kind} call", error)
             return _IGNORED  # type: ignore[no-any-return]
-        return journal.call(lane, kind, within)
 
     # Told.
 
@@ -155,13 +162,12 @@ class Recording:
     def fails(self, error: BaseException, last: Moment | None) -> None:
         if last is not None and last.spoken:
             self._told_now(last)
-        kind = type(error)
-        if kind.__name__ == "CancelledError" and kind.__module__.startswith("asyncio"):
-            self._end(Status.CANCELLED, str(error), RunState.INTERRUPTED)
-        elif isinstance(error, GeneratorExit):
+        if isinstance(error, GeneratorExit):
             self._end(Status.CLOSED, None)
+        elif isinstance(error, Exception) and not self._broke(error):
+            self._end(Status.ERROR, error)
         else:
-            self._end(Status.ERROR, error, RunState.INTERRUPTED)
+            self._leave()
 
     def fault(self, where: str, error: BaseException) -> None:
         session = sessions.session
@@ -235,17 +241,51 @@ class Recording:
         key = self._steps.made(moment, next, hidden)
         next.pos = journal.step(moment.lane, moment.name, moment.source, hidden, key, of)
 
-    def _end(self, status: str, value: Any, state: RunState | None = None) -> None:
+    def _broke(self, error: Exception) -> bool:
+        """Whether the turn ended because a model did not answer: nothing of the team's own was wrong, so that it was
+        interrupted, as by Ctrl-C. AutoGen raises its text in an error of its own."""
+        root = self._root()
+        broken = root.broken if root is not None else None
+        return broken is not None and (broken is error or f"{type(broken).__name__}: {broken}" in str(error))
+
+    def _leave(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            try:
+                self._say_faults()
+                turn.leave()
+            except Exception as error:
+                self.fault("end of a turn", error)
+
+    def _say_faults(self) -> None:
+        """Says in the log what could not be recorded: it is incomplete."""
+        journal = self._journal
+        if journal is None:
+            return
+        faults = [fault for fault in journal.faults if fault not in self._said]
+        if faults:
+            self._said.update(faults)
+            body: Value = {layout.FAULTS: [journal.hide(fault) for fault in faults]}
+            root = self._root()
+            lane = root.lane if root is not None else ""
+            event = Event(Kind.CAUSE, journal.position(), journal.now(), lane, layout.FAULTS, body=body)
+            journal.append([event], len(faults))
+
+    def _end(self, status: str, value: Any) -> None:
         turn, self._turn = self._turn, None
         if turn is None:
             return
+        try:
+            self._say_faults()
+        except Exception as error:
+            self.fault("what could not be recorded", error)
         try:
             given = value if isinstance(value, BaseException) or status != Status.OK else returned(value)
         except Exception as error:
             self.fault("what a turn returned", error)
             given = None
         try:
-            turn.end(status, given, state)
+            turn.end(status, given)
         except Exception as error:
             self.fault("end of a turn", error)
 

@@ -144,7 +144,7 @@ async def channels(team: Any) -> dict[str, Value]:
 
 async def of(moment: Moment) -> tuple[dict[str, Value], list[Value]]:
     """All channels of a moment, and how its messages really were (`was`)."""
-    return {**await channels(moment.team), **said(moment)}, was(moment.spoken)
+    return {**said(moment), **await channels(moment.team)}, was(moment.spoken)
 
 
 def said(moment: Moment) -> dict[str, Value]:

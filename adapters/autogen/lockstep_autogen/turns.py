@@ -97,11 +97,15 @@ class _Turn:
 
     async def __aenter__(self) -> Self:
         root = self._root
-        root.on = True
+        root.on, root.broken = True, None
         try:
             for ear in root.ears.values():
                 ear.begins()
-            asked = _asked(self._entry, self._args, self._options)
+            try:
+                asked = _asked(self._entry, self._args, self._options)
+            except Exception as error:  # what AutoGen itself will refuse
+                root.seams.told.fault("what a turn is given", error)
+                asked = Asked(entry=self._entry, request={})
             spoken = tuple(Spoken(str(getattr(each, "source", "user")), each) for each in asked.given)
             moment = Moment(lane=root.lane, team=root.target, source=INPUT, spoken=spoken)
             await root.seams.told.begins(asked, moment)

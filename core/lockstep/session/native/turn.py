@@ -43,3 +43,15 @@ class Turn:
         finally:
             if self._lock is not None:
                 self._lock.release()
+
+    def leave(self) -> None:
+        """It was cut off, and goes on nowhere: without an end, so that it reads as interrupted. All that it told is
+        stored."""
+        if self._ended:
+            return
+        self._ended = True
+        try:
+            self.journal.store_told()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
