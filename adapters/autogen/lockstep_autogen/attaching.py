@@ -120,11 +120,15 @@ def _team(root: Root, team: Any, lane: str) -> None:
     manager_lane = root.names.lane(lane, MANAGER)
 
     def hook(manager: Any) -> Any:
-        _fields(root, manager, manager_lane)
-        condition = getattr(manager, "_termination_condition", None)
-        if condition is not None:
-            _condition(root, condition, manager_lane)
-        return ear.listen(manager)
+        try:
+            _fields(root, manager, manager_lane)
+            condition = getattr(manager, "_termination_condition", None)
+            if condition is not None:
+                _condition(root, condition, manager_lane)
+            ear.listen(manager)
+        except Exception as error:
+            root.seams.told.fault(f"the manager of {team.name}", error)
+        return manager
 
     for each in team._participants:
         inner = root.names.lane(lane, str(each.name))

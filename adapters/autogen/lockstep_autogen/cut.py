@@ -42,8 +42,8 @@ class Ear:
         self._stop = ""
         self._applying = False
 
-    def listen(self, manager: Any) -> Any:
-        """Has a manager tell. Returns it."""
+    def listen(self, manager: Any) -> None:
+        """Has a manager tell."""
         names = getattr(manager, "_participant_name_to_topic_type", {})
         self._topics = {topic: name for name, topic in names.items()}
         hear, publish = manager.on_message_impl, manager.publish_message
@@ -61,7 +61,6 @@ class Ear:
             manager._termination_condition = Condition(self, manager._termination_condition)
         else:
             manager._apply_termination_condition = self._applying_to(manager)
-        return manager
 
     def named(self, topic: str) -> str:
         """The participant that has this topic, "" for none."""
