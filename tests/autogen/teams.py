@@ -50,7 +50,8 @@ def client(**more: Any) -> OpenAIChatCompletionClient:
 def agent(name: str, **more: Any) -> AssistantAgent:
     """An agent that the script knows by its system message."""
     of = more.pop("model_client", None) or client()
-    return AssistantAgent(name, of, system_message=f"You are {name}.", description=f"the {name}", **more)
+    told = more.pop("system_message", f"You are {name}.")
+    return AssistantAgent(name, of, system_message=told, description=f"the {name}", **more)
 
 
 def until(word: str) -> Any:

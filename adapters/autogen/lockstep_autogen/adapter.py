@@ -53,9 +53,7 @@ adapter = Adapter(
     modules=("autogen_agentchat", "autogen_core"),
     tested=Versions("0.6.4", "0.7.5"),
     steps=Steps(kind="message", what="each message of a team, with the state after it"),
-    restore=Way(
-        exact=False, reason="a team's state says nothing of what its conditions have counted: its code runs again"
-    ),
+    restore=Way(exact=True),
     re_execute=Way(exact=True),
     target=Target(
         what="factory of a team or agent, or module:make_team", inputs="recorded, per turn", accepts=_is_factory,
@@ -65,5 +63,6 @@ adapter = Adapter(
     native=Native(
         replay=Later("lockstep_autogen.replaying:replay"), areplay=Later("lockstep_autogen.replaying:areplay"),
         fork=Later("lockstep_autogen.forking:fork"), afork=Later("lockstep_autogen.forking:afork"),
+        own={"by": 'of a fork: "code", the team does again what came before, or "state", it is given what it remembered'},
     ),
 )  # fmt: skip

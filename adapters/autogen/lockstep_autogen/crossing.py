@@ -166,7 +166,7 @@ class Crossing:
         if self._is_last(run):
             calls.stuck(0)
             return
-        found = ending_differs(run.status, self._recorded.result(run), self._player.ending, self._hide)
+        found = ending_differs(run, self._recorded.result(run), self._player.ending, self._hide)
         if found is not None:
             path, before, after = found
             calls.served.differs(

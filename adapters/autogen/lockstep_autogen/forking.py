@@ -50,9 +50,20 @@ def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Conti
 
 async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
     """The same under a running loop."""
-    session = Session(store, place, options)
+    session = _session(store, place, options)
     team = await fresh.made(target, session.recorded.meta)
     return await session.run(team)
+
+
+def _session(store: Store, place: Place, options: ForkOptions) -> Session:
+    by = options.own.get("by", "code")
+    if by == "state":
+        from lockstep_autogen import resuming
+
+        return resuming.Session(store, place, options)
+    if by != "code":
+        raise TargetError(Code.BAD_TARGET, f'by= is "code" or "state", not {by!r}')
+    return Session(store, place, options)
 
 
 class Session:

@@ -23,13 +23,16 @@ from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
 
 GOES_ON = "goes_on"  # of the request of a turn: it is the rest of the one before
+# The same of a fork by state, whose team had not done what came before: what it returns is of the rest only.
+RESTORED = {GOES_ON: True, "restored": True}
 
 
 class Ran(msgspec.Struct, frozen=True):
     """One run of the team: a call of `run` or `run_stream`.
 
-    number  from 1
-    turns   that it is recorded in, in their order
+    number    from 1
+    turns     that it is recorded in, in their order
+    restored  whether the last of them was gone on with by its state: what it returned is only of that
     """
 
     number: int
@@ -55,6 +58,8 @@ class Ran(msgspec.Struct, frozen=True):
     @property
     def entry(self) -> str:
         return self.first.entry
+
+    restored: bool = False
 
     @property
     def status(self) -> str:
@@ -100,7 +105,10 @@ class Recorded:
                 found[-1].append(turn)
             else:
                 found.append([turn])
-        return tuple(Ran(number, tuple(turns)) for number, turns in enumerate(found, 1))
+        return tuple(
+            Ran(number, tuple(turns), self.record.request(turns[-1]) == RESTORED)
+            for number, turns in enumerate(found, 1)
+        )
 
     def steps_of(self, run: Ran) -> tuple[RecordedStep, ...]:
         return tuple(step for step in self.steps if run.pos < step.pos < run.stop)

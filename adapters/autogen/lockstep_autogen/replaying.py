@@ -147,7 +147,7 @@ class Session:
                 name=left.event.name, at=left.pos, expected=left.event.name, actual="(nothing)", source="",
             )  # fmt: skip
         now = self.player.ending
-        found = ending_differs(run.status, self.recorded.result(run), now, self.server.hide)
+        found = ending_differs(run, self.recorded.result(run), now, self.server.hide)
         if found is not None:
             path, before, after = found
             serving.differs(
@@ -161,15 +161,26 @@ class Session:
         return Played(report=report, results=self.results, error=self.error)
 
 
-def ending_differs(status: str, recorded: Value, now: Ending, hide: Any) -> tuple[str, str, str] | None:
+def ending_differs(run: Ran, recorded: Value, now: Ending, hide: Any) -> tuple[str, str, str] | None:
     """Where a turn ended in another way: path, how it was recorded and how it is."""
+    status = run.status
     value = exceptions.encode(now.value) if isinstance(now.value, BaseException) else now.value
     if status != now.status:
         return "end", _told(status, recorded), _told(now.status, hide(value))
     if status == Status.ERROR:
         was, is_ = _failure(recorded), _failure(hide(value))
         return None if was == is_ else ("error", was, is_)
-    return difference.first(recorded, hide(value))
+    return difference.first(recorded, hide(_rest(value, recorded) if run.restored else value))
+
+
+def _rest(value: Value, recorded: Value) -> Value:
+    """Of what a turn returned, what the recorded one returned that had begun in its middle."""
+    if not isinstance(value, dict) or not isinstance(recorded, dict):
+        return value
+    said, was = value.get("messages"), recorded.get("messages")
+    if not isinstance(said, list) or not isinstance(was, list):
+        return value
+    return {**value, "messages": said[max(len(said) - len(was), 0) :]}
 
 
 def _told(status: str, value: Value) -> str:

@@ -101,6 +101,8 @@ def _as_list(value: Any) -> Sequence[Any]:
 
 async def restore(team: Any, channels: Channels) -> None:
     """Loads the state into a team that has not run. Raises TargetError LS402 where the team has other participants."""
+    if MANAGER not in channels:
+        return  # of a team that had not run yet
     try:
         await team.load_state(saving.saved(channels))
     except ValueError as error:

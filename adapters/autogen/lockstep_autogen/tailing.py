@@ -128,8 +128,8 @@ class Tailing(Forking):
     crossed  called when the part that is served is over, before the gate opens
     """
 
-    def __init__(self, *args: Any, crossed: Callable[[], None], **more: Any) -> None:
-        super().__init__(*args, since=0, ordered=True, **more)
+    def __init__(self, *args: Any, crossed: Callable[[], None], since: int = 0, **more: Any) -> None:
+        super().__init__(*args, since=since, ordered=True, **more)
         self.gate = Gate()
         self.queue = Queue(self.later, self.plan.until)
         self._crossed = crossed

@@ -28,6 +28,7 @@ class Step:
     channels: dict[str, Any]
     consistent: bool
     body: dict[str, Any]
+    key: bytes
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def record(kind: teams.Kind, *, turns: int = 1) -> Recorded:
 
 def steps(run: str) -> list[Step]:
     """All steps that the team itself made."""
-    lane = run.partition("/")[2]
+    lane = run.partition("/")[2].partition("@")[0]
     with place(run) as found:
         reader = found.timeline.reader
         states = States(reader)
@@ -84,7 +85,7 @@ def steps(run: str) -> list[Step]:
             if event.lane == lane:
                 body: Any = reader.body(reader.main, seq)
                 whole = body.get(CONSISTENT, True)
-                made.append(Step(number, event.what, event.name, states.at(event.pos), whole, body))
+                made.append(Step(number, event.what, event.name, states.at(event.pos), whole, body, event.key))
         return made
 
 

@@ -1,0 +1,137 @@
+"""Forks of a team's run by its state: `lockstep.fork("autogen/refund:3", make_team, by="state")`.
+
+The fresh team gets what the recorded one remembered at that step (`lockstep_autogen.restoring`), and goes on: nothing
+that came before is run, so the team may be made by other code than the recorded one was, as with a better prompt. That
+is offered where it is as exact as doing everything again, and refused with the reason where it is not. What the turn
+returns are the messages from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep.adapter.native import Continued, ForkOptions
+from lockstep.errors import Code, TargetError
+from lockstep.log import checkpoints
+from lockstep.log.address import quote
+from lockstep.log.model import Value
+from lockstep.log.store import Store
+from lockstep.log.timeline import Place
+from lockstep.session.native import guard
+from lockstep.session.native.journal import Journal
+from lockstep.session.tail import Plan
+from lockstep_autogen import again, attaching, driving, forking, layout, restoring
+from lockstep_autogen.attaching import Root
+from lockstep_autogen.crossing import Crossing
+from lockstep_autogen.driving import Drive
+from lockstep_autogen.halting import Halt, Halting
+from lockstep_autogen.layout import Moment
+from lockstep_autogen.recorded import RESTORED, Recorded, RecordedStep
+from lockstep_autogen.recording import Last
+from lockstep_autogen.seams import Asked, Seams
+from lockstep_autogen.tailing import Tailing
+
+
+class Session(forking.Session):
+    """One fork by state."""
+
+    def __init__(self, store: Store, place: Place, options: ForkOptions) -> None:
+        super().__init__(store, place, options)
+        if place.effect is not None or options.edits:
+            raise _refused(place, "nothing before that step is run again, so no answer can be another one")
+        assert place.step is not None
+        if place.step.number >= len(self.recorded.steps):
+            raise _refused(place, "its end is no state: take the step before")
+        self.step: RecordedStep = self.recorded.steps[place.step.number]
+
+    async def run(self, team: Any) -> Continued:
+        """See `forking.Session`. Raises TargetError LS411 where it would not be exact."""
+        channels: Any = self._reveal(dict(checkpoints.States(self.recorded.reader).at(self.step.pos)))
+        self.channels: Mapping[str, Value] = channels
+        why = self._refusal(team)
+        if why:
+            raise _refused(self.place, why)
+        return await super().run(team)
+
+    def _refusal(self, team: Any) -> str:
+        if self.step.event.lane != quote(str(team.name)):
+            return f"it is a step of {self.step.event.lane}, a team inside of the one that was run"
+        if self.step.event.what not in (layout.INPUT, layout.MESSAGE):
+            return "nothing was run there"
+        whole = self.recorded.body(self.step).get(layout.CONSISTENT, True) is True
+        return restoring.refusal(team, self.channels, consistent=whole)
+
+    async def _made(self, team: Any, journal: Journal, plan: Plan) -> Continued:
+        options, recorded, step = self.options, self.recorded, self.step
+        halt = Halt()
+        self.calls = calls = Tailing(
+            journal, recorded.record, plan, self.store.path, deadline=options.deadline, crossed=self._crossed,
+            since=plan.upto,
+        )  # fmt: skip
+        self.told = told = Resumed(recorded, calls, halt, journal)
+        self.drive = drive = Drive(halt, self._moved, self._stuck, options.deadline, calls.latch, self)
+        root = Root(team, Seams(Halting(calls, halt), told))
+        attaching.attach(root)
+        guard.watch(driving.watched)
+        root.on = True  # what the team is given here is no turn of it
+        try:
+            await restoring.restore(team, self.channels)
+        finally:
+            root.on = False
+        for run in recorded.runs:
+            if run.stop <= step.pos:
+                continue
+            if options.turn is not None and run.number > options.turn:
+                break
+            self._ran = run
+            asked: Any = self._reveal(dict(recorded.asked(run)))
+            if run.pos < step.pos:
+                told.resume(run)
+                if step.event.what == layout.MESSAGE:
+                    asked = {"task": None}
+            else:
+                told.turn(run)
+            ended = await drive.run(lambda run=run, asked=asked: again.turn(team, run.entry, asked))  # type: ignore[misc]
+            if not self._goes_on(run, ended):
+                break
+        return self._continued(journal, calls)
+
+
+class Resumed(Crossing):
+    """Is `Told` of a fork by state: it is past the cut from the beginning."""
+
+    def __init__(self, recorded: Recorded, calls: Tailing, halt: Halt, journal: Journal) -> None:
+        super().__init__(recorded, calls, halt, journal)
+        self._begun = False
+        states = checkpoints.States(recorded.reader)
+        lasts = {each.event.lane: each for each in recorded.steps if each.pos <= calls.plan.upto}
+        for lane, each in lasts.items():
+            self._player.steps.last[lane] = Last(each.pos, states.at(each.pos), each.event.key)
+
+    def resume(self, run: Any) -> None:
+        """The rest of a recorded run is next."""
+        self._run = run
+        self._amid = self._begun = True
+        self._calls.stepped()
+
+    def cross(self) -> None:
+        """See `Crossing`."""
+        self.over = True
+        assert self._run is not None
+        self._branch.begin(self._run.entry, {**RESTORED})
+
+    async def begins(self, asked: Asked, before: Moment) -> None:
+        """See `Told`."""
+        if self._begun:  # the branch says so already
+            self._begun = False
+            return
+        await super().begins(asked, before)
+
+
+def _refused(place: Place, why: str) -> TargetError:
+    return TargetError(
+        Code.UNSUPPORTED,
+        f"{place.address} cannot be forked by its state: {why}. Without by= the team does again what came before,"
+        " answered from the record: that is exact everywhere",
+    )
