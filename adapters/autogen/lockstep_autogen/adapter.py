@@ -63,6 +63,6 @@ adapter = Adapter(
     native=Native(
         replay=Later("lockstep_autogen.replaying:replay"), areplay=Later("lockstep_autogen.replaying:areplay"),
         fork=Later("lockstep_autogen.forking:fork"), afork=Later("lockstep_autogen.forking:afork"),
-        own={"by": 'of a fork: "code", the team does again what came before, or "state", it is given what it remembered'},
+        own={"by": '"code": in a fork the team does again what came before; "state": it is given what it remembered'},
     ),
 )  # fmt: skip

@@ -78,7 +78,7 @@ def _is_forgetful(agent: Any) -> bool:
 
 def _finished(channels: Channels) -> Iterator[str]:
     """Whether nothing is left to be done."""
-    if stop := channels.get(STOP):
+    if isinstance(stop := channels.get(STOP), str):
         yield f"the team stopped there ({stop}): nothing is left of its run. Load it, and give it a task"
     manager = channels.get(MANAGER)
     if isinstance(manager, Mapping) and "ready" in manager and not manager["ready"]:
