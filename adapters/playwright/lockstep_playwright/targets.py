@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep_playwright.cdp.transport import CdpError, Params, Transport
+from lockstep_playwright.cdp.transport import CdpError, Fault, Hears, Params, Transport, handler
 
 _PAGE, _FRAME, _WORKER, _SERVICE = "page", "iframe", "worker", "service_worker"
 _WITH_DOCUMENT = frozenset({_PAGE, _FRAME})
@@ -60,7 +60,6 @@ class Asker(msgspec.Struct, frozen=True):
 
 # Commands for a new target before its first line of code runs: a shim, a binding.
 type Prepare = Callable[[Target], Iterable[tuple[str, Params]]]
-type Fault = Callable[[str, BaseException], Any]
 
 
 class _Page:
@@ -122,7 +121,7 @@ class Targets:
 
     async def start(self) -> None:
         """Attaches to what there is and to what will be."""
-        self._transport.listen(self._heard)
+        self._transport.listen(handler(self, _TOLD, self._fault))
         await self._transport.attach()
 
     def when_gone(self, told: Callable[[str], None]) -> None:
@@ -209,14 +208,6 @@ class Targets:
         return not self.context or info.get("browserContextId") == self.context
 
     # What the browser tells.
-
-    def _heard(self, method: str, params: dict[str, Any], session: str) -> None:
-        told = _TOLD.get(method)
-        if told is not None:
-            try:
-                told(self, params, session)
-            except Exception as error:
-                self._fault(method, error)
 
     def _attached(self, params: dict[str, Any], parent: str) -> None:
         info, session = params["targetInfo"], params["sessionId"]
@@ -340,7 +331,7 @@ def _done(awaited: asyncio.Future[None]) -> None:
         awaited.set_result(None)
 
 
-_TOLD: dict[str, Callable[[Targets, dict[str, Any], str], None]] = {
+_TOLD: Hears[Targets] = {
     "Target.attachedToTarget": Targets._attached,
     "Target.detachedFromTarget": Targets._detached,
     "Page.frameAttached": Targets._frame_told,

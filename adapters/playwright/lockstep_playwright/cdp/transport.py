@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 type Params = Mapping[str, Any]
 type Handler = Callable[[str, dict[str, Any], str], None]  # method, params, session
+type Fault = Callable[[str, BaseException], Any]
+type Hears[T] = Mapping[str, Callable[[T, dict[str, Any], str], None]]  # by method: what of an object is told of it
 
 # What a command is told whose session, request or target is gone by now: all of them end by themselves.
 _GONE = (
@@ -40,6 +42,20 @@ class CdpError(Exception):
     def gone(self) -> bool:
         """Whether what the command was about had ended by itself: a page closed, a request cancelled."""
         return any(text in self.message for text in _GONE)
+
+
+def handler[T](owner: T, hears: Hears[T], fault: Fault) -> Handler:
+    """Has an object told of the events that its table names. `fault` is told what goes wrong there."""
+
+    def heard(method: str, params: dict[str, Any], session: str) -> None:
+        told = hears.get(method)
+        if told is not None:
+            try:
+                told(owner, params, session)
+            except Exception as error:
+                fault(method, error)
+
+    return heard
 
 
 class Transport(Protocol):

@@ -14,7 +14,7 @@ class Answerer(Protocol):
     A fault of `asked` fails the request where the answerer serves, and lets it go where it records. The other methods
     must not raise and are told in the order in which things came; after `over` nothing more is told of a request.
 
-    recording  whether a request that it says nothing of is made for real
+    recording  whether every request is made for real, whatever is decided: it is told of one as that leaves
     sockets    who is told of WebSockets, None where nobody is
     """
 

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from lockstep.session.lanes import INSIDE
-from lockstep_playwright.cdp.transport import CdpError, Transport
+from lockstep_playwright.cdp.transport import CdpError, Fault, Hears, Transport, handler
 from lockstep_playwright.network import errors, heads, jar
 from lockstep_playwright.network.answerer import Answerer
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Hold
@@ -31,7 +31,6 @@ from lockstep_playwright.targets import Asker, Targets
 
 _HELD_AGAIN = 0.5  # seconds
 
-type Fault = Callable[[str, BaseException], Any]
 type Ahead = Callable[[Transport, Asked], Awaitable[None]]
 
 
@@ -87,7 +86,7 @@ class Intercept:
     async def start(self) -> None:
         """Holds all requests from now on. Pages that are open already are held from their next navigation on. Raises
         CdpError."""
-        self._transport.listen(self._heard)
+        self._transport.listen(handler(self, _TOLD, self._fault))
         self._targets.when_gone(self._target_gone)
         await self._transport.send("Fetch.enable", {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]})
 
@@ -117,14 +116,6 @@ class Intercept:
 
     # What the browser tells.
 
-    def _heard(self, method: str, params: dict[str, Any], session: str) -> None:
-        told = _TOLD.get(method)
-        if told is not None:
-            try:
-                told(self, params, session)
-            except Exception as error:
-                self._fault(method, error)
-
     def _paused(self, params: dict[str, Any], _: str) -> None:
         if self._stopping:
             return  # `Fetch.disable` is under way, which lets it go
@@ -142,9 +133,11 @@ class Intercept:
             self._go_on(name)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work, context=self._inside)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        # What need not wait is done at once. A context of its own: work may begin within other work.
+        task = asyncio.Task(work, loop=asyncio.get_running_loop(), context=self._inside.copy(), eager_start=True)
+        if not task.done():
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     # A request.
 
@@ -164,10 +157,14 @@ class Intercept:
                 await self._ahead(self._transport, held.asked)
             if held.answerer.recording and not asker.session and held.asked.resource == "Document":
                 held.jar = await jar.kept(self._transport, self._targets.context)
-            decision = await held.answerer.asked(held.asked)
+            if held.answerer.recording:
+                self._decided(name, held, decision)  # before it is written down: the browser goes on meanwhile
+                await held.answerer.asked(held.asked)
+            else:
+                decision = await held.answerer.asked(held.asked)
         except Exception as error:
             self._fault("a request of a page", error)
-        if not held.over:
+        if not held.over and not held.left:
             self._decided(name, held, decision)
 
     def _decided(self, name: str, held: Held, decision: Decision) -> None:
@@ -349,7 +346,7 @@ def _asked(name: str, params: dict[str, Any], asker: Asker) -> Asked:
     )  # fmt: skip
 
 
-_TOLD: dict[str, Callable[[Intercept, dict[str, Any], str], None]] = {
+_TOLD: Hears[Intercept] = {
     "Fetch.requestPaused": Intercept._paused,
     "Network.requestWillBeSentExtraInfo": Intercept._leaves,
     "Network.responseReceivedExtraInfo": Intercept._extra,

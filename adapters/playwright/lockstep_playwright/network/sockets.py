@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import msgspec
 
 from lockstep.log.model import Value
-from lockstep_playwright.cdp.transport import Params, Transport
+from lockstep_playwright.cdp.transport import Fault, Hears, Params, Transport, handler
 from lockstep_playwright.network.exchange import Headers
 from lockstep_playwright.targets import Target, Targets
 
@@ -31,8 +31,6 @@ BINDING = "__lockstep_socket"
 _TEXT = 1  # the opcode
 _BEHIND = 1.0  # seconds that a page may be busy before it hears that a socket has closed
 _WITH_DOCUMENT = frozenset({"page", "iframe"})
-
-type Fault = Callable[[str, BaseException], Any]
 
 
 class Told(Protocol):
@@ -78,7 +76,7 @@ class Sockets:
 
     def start(self) -> None:
         """From now on they are told of."""
-        self._transport.listen(self._heard)
+        self._transport.listen(handler(self, _TOLD, self._fault))
         self._targets.when_gone(self._target_gone)
 
     def prepare(self, target: Target) -> Iterable[tuple[str, Params]]:
@@ -90,14 +88,6 @@ class Sockets:
             yield "Page.addScriptToEvaluateOnNewDocument", {"source": script(), "runImmediately": True}
         elif target.waiting:
             yield "Runtime.evaluate", {"expression": script()}
-
-    def _heard(self, method: str, params: dict[str, Any], session: str) -> None:
-        told = _TOLD.get(method)
-        if told is not None:
-            try:
-                told(self, params, session)
-            except Exception as error:
-                self._fault(method, error)
 
     def _created(self, params: dict[str, Any], session: str) -> None:
         target = self._targets.targets.get(session)
@@ -202,7 +192,7 @@ def data(frame: dict[str, Any]) -> bytes:
     return b64decode(frame["base64"]) if "base64" in frame else str(frame["text"]).encode("utf-8", "surrogatepass")
 
 
-_TOLD: dict[str, Callable[[Sockets, dict[str, Any], str], None]] = {
+_TOLD: Hears[Sockets] = {
     "Network.webSocketCreated": Sockets._created,
     "Network.webSocketWillSendHandshakeRequest": Sockets._asked,
     "Network.webSocketHandshakeResponseReceived": Sockets._accepted,

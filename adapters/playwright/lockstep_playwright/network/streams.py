@@ -7,13 +7,11 @@ comes too late over some connections), the caller has the whole body to fall bac
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable
 from typing import Any
 
 from lockstep.log import untapped
-from lockstep_playwright.cdp.transport import CdpError, Transport
+from lockstep_playwright.cdp.transport import CdpError, Fault, Transport
 
-type Fault = Callable[[str, BaseException], Any]
 type Pieces = list[tuple[bytes, int]]  # with the time of each: ns of the system's monotonic clock
 
 
