@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from typing import Any
 
 import lockstep
-from lockstep.conformance import outside
+from lockstep.conformance import outside, telling
 from lockstep.conformance.scenario import Tool
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.log.address import quote
@@ -71,29 +71,20 @@ class LangGraph:
         pieces: list[str] = []
         replay = lockstep.replay(run, agent(work, None, pieces), store=work.store)
         outputs = () if replay.error is not None else tuple(map(_word, replay.results))
-        return Done(
-            outputs=outputs, error=_told(replay.error), pieces=tuple(pieces), run=run, identical=replay.identical,
-            cut=replay.report.cut, difference=replay.report.difference,
-        )  # fmt: skip
+        return telling.replayed(replay, run, outputs, pieces)
 
     def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
         pieces: list[str] = []
-        try:
-            run = lockstep.fork(address, agent(work, None, pieces), edits=edits, live=[*live], store=work.store)
-        except lockstep.Refused as refused:
-            run = refused.run
+        run = telling.fork(address, agent(work, None, pieces), edits=edits, live=[*live], store=work.store)
         outputs = tuple(map(_word, run.results)) if run.error is None and run.state == "complete" else ()
-        return Done(
-            outputs=outputs, error=_told(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
-            difference=run.report.difference, refused=tuple(run.refused),
-        )  # fmt: skip
+        return telling.forked(run, outputs, pieces)
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         def judge(view: Any) -> bool | None:
             return bad(_word(view.result)) if view.state == "complete" else None
 
         verdict = lockstep.bisect(run, agent(work, None, []), bad=judge, store=work.store)
-        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+        return telling.found(verdict)
 
 
 def agent(work: Work, saver: Any, pieces: list[str]) -> Any:
@@ -170,7 +161,7 @@ def _talk(work: Work, saver: Any, thread: str) -> Done:
         else:
             words = [*_turns(work, graph, config)]
     except Exception as error:
-        return Done(error=_told(error), pieces=tuple(pieces))
+        return Done(error=telling.raised(error), pieces=tuple(pieces))
     return Done(outputs=tuple(words), pieces=tuple(pieces))
 
 
@@ -221,10 +212,6 @@ def _unused(work: Work) -> str:
             number += 1
             name = f"{work.scenario.name}-{number}"
     return name
-
-
-def _told(error: BaseException | None) -> str:
-    return "" if error is None else f"{type(error).__name__}: {error}"
 
 
 subject = LangGraph()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import lockstep
+from lockstep.conformance import telling
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.log.model import Value
 from lockstep_playwright import layout, subject_agent
@@ -45,28 +45,19 @@ class Browser:
         from msgspec.structs import replace
 
         name = f"{work.scenario.name}-{os.getpid()}-{next(_numbers)}"
-        with _told_faults() as told:
+        with telling.faults() as told:
             done = _used(work, name)
         return replace(done, run=f"playwright/{name}", faults=tuple(told))
 
     def replay(self, work: Work, run: str) -> Done:
         pieces: list[str] = []
         replay = lockstep.replay(run, target(work, pieces), store=work.store)
-        return Done(
-            outputs=tuple(replay.result or ()), error=_told(replay.error), pieces=tuple(pieces), run=run,
-            identical=replay.identical, cut=replay.report.cut, difference=replay.report.difference,
-        )  # fmt: skip
+        return telling.replayed(replay, run, replay.result or (), pieces)
 
     def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
         allowed = [f"POST {subject_agent.tool_url(work, name)}" for name in live]
-        try:
-            run = lockstep.fork(address, target(work, []), edits=edits, live=allowed, store=work.store)
-        except lockstep.Refused as refused:
-            run = refused.run
-        return Done(
-            outputs=tuple(run.result or ()) if run.state == "complete" else (), error=_told(run.error),
-            run=run.address, state=run.state, difference=run.report.difference, refused=tuple(run.refused),
-        )  # fmt: skip
+        run = telling.fork(address, target(work, []), edits=edits, live=allowed, store=work.store)
+        return telling.forked(run, (run.result or ()) if run.state == "complete" else ())
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         def judge(view: Any) -> bool | None:
@@ -74,7 +65,7 @@ class Browser:
             return bad(str(shown[-1])) if view.state == "complete" and shown else None
 
         verdict = lockstep.bisect(run, target(work, []), bad=judge, store=work.store)
-        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+        return telling.found(verdict)
 
 
 def target(work: Work, pieces: list[str]) -> Any:
@@ -92,7 +83,7 @@ def _used(work: Work, name: str | None) -> Done:
             with _context(work, name) as context:
                 words = subject_agent.agent(work, pieces)(context)
     except Exception as error:
-        return Done(error=_told(error), pieces=tuple(pieces))
+        return Done(error=telling.raised(error), pieces=tuple(pieces))
     return Done(outputs=tuple(words), pieces=tuple(pieces))
 
 
@@ -135,29 +126,6 @@ async def _acontext(work: Work, name: str | None) -> Any:
         yield context if name is None else await lockstep_playwright.tap(context, run=name, store=work.store)
         await context.close()
         await browser.close()
-
-
-@contextmanager
-def _told_faults() -> Iterator[list[str]]:
-    """What the logger that the guide names says meanwhile."""
-    told: list[str] = []
-
-    class Hears(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
-
-    logger, hears = logging.getLogger("lockstep"), Hears(logging.WARNING)
-    propagates, logger.propagate = logger.propagate, False
-    logger.addHandler(hears)
-    try:
-        yield told
-    finally:
-        logger.removeHandler(hears)
-        logger.propagate = propagates
-
-
-def _told(error: BaseException | None) -> str:
-    return "" if error is None else f"{type(error).__name__}: {error}"
 
 
 subject = Browser()

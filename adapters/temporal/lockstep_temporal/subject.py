@@ -16,8 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 import lockstep
-from lockstep.conformance import outside
+from lockstep.conformance import outside, telling
 from lockstep.conformance.scenario import Tool
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.debugger import newest
@@ -55,39 +57,30 @@ class Temporal:
         return asyncio.run(_talk(work, _unused(work), []))
 
     def record(self, work: Work) -> Done:
-        from msgspec.structs import replace
-
         from lockstep_temporal import LockstepPlugin
 
         name = _unused(work)
-        with _told_faults() as faults:
+        with telling.faults() as faults:
             done = asyncio.run(_talk(work, name, [LockstepPlugin(work.store)]))
         return replace(done, run=_newest(work, f"temporal/{quote(name)}"), faults=tuple(faults))
 
     def replay(self, work: Work, run: str) -> Done:
         subject_code.heard.clear()
         replay = lockstep.replay(run, target(work), store=work.store)
-        return Done(
-            outputs=_words(replay.result, replay.error), error=_told(replay.error), pieces=_heard(), run=run,
-            identical=replay.identical, cut=replay.report.cut, difference=replay.report.difference,
-        )  # fmt: skip
+        done = telling.replayed(replay, run, _words(replay.result, replay.error), _heard())
+        return replace(done, error=_told(replay.error))
 
     def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
-        try:
-            run = lockstep.fork(address, target(work), edits=edits, live=[*live], store=work.store)
-        except lockstep.Refused as refused:
-            run = refused.run
-        return Done(
-            outputs=_words(run.result, run.error) if run.state == "complete" else (), error=_told(run.error),
-            run=run.address, state=run.state, difference=run.report.difference, refused=tuple(run.refused),
-        )  # fmt: skip
+        run = telling.fork(address, target(work), edits=edits, live=[*live], store=work.store)
+        done = telling.forked(run, _words(run.result, run.error) if run.state == "complete" else ())
+        return replace(done, error=_told(run.error))
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         def judge(view: Any) -> bool | None:
             return bad(_words(view.result, None)[-1]) if view.state == "complete" else None
 
         verdict = lockstep.bisect(run, target(work), bad=judge, store=work.store)
-        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+        return telling.found(verdict)
 
 
 def target(work: Work) -> Any:
@@ -197,25 +190,6 @@ def _tool(work: Work, tool: Tool) -> Any:
 
 
 @contextlib.contextmanager
-def _told_faults() -> Iterator[list[str]]:
-    """What the logger that the guide names says meanwhile."""
-    told: list[str] = []
-
-    class Hears(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
-
-    logger, hears = logging.getLogger("lockstep"), Hears(logging.WARNING)
-    propagates, logger.propagate = logger.propagate, False
-    logger.addHandler(hears)
-    try:
-        yield told
-    finally:
-        logger.removeHandler(hears)
-        logger.propagate = propagates
-
-
-@contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Temporal logs each attempt that failed, and the scenarios have many that do."""
     logger = logging.getLogger("temporalio")
@@ -277,7 +251,7 @@ def _told(error: BaseException | None) -> str:
     """What was at the bottom of a failure."""
     while error is not None and (cause := getattr(error, "cause", None)) is not None:
         error = cause
-    return "" if error is None else f"{type(error).__name__}: {error}"
+    return telling.raised(error)
 
 
 def _unused(work: Work) -> str:

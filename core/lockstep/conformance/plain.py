@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
 import lockstep
-from lockstep.conformance import plain_agent, plain_async
+from lockstep.conformance import plain_agent, plain_async, telling
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.log.model import Value
 from lockstep.session import current
@@ -48,28 +48,16 @@ class Plain:
     def replay(self, work: Work, run: str) -> Done:
         pieces: list[str] = []
         replay = lockstep.replay(run, self.target(work, pieces), store=work.store)
-        outputs = tuple(replay.result) if replay.result is not None else ()
-        return Done(
-            outputs=outputs, error=_told(replay.error), pieces=tuple(pieces), run=run, identical=replay.identical,
-            cut=replay.report.cut, difference=replay.report.difference,
-        )  # fmt: skip
+        return telling.replayed(replay, run, tuple(replay.result) if replay.result is not None else (), pieces)
 
     def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
         pieces: list[str] = []
-        target = self.target(work, pieces)
-        try:
-            run = lockstep.fork(address, target, edits=edits, live=[*live], store=work.store)
-        except lockstep.Refused as refused:
-            run = refused.run
-        outputs = tuple(run.result) if run.result is not None else ()
-        return Done(
-            outputs=outputs, error=_told(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
-            difference=run.report.difference, refused=tuple(run.refused),
-        )  # fmt: skip
+        run = telling.fork(address, self.target(work, pieces), edits=edits, live=[*live], store=work.store)
+        return telling.forked(run, tuple(run.result) if run.result is not None else (), pieces)
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         verdict = lockstep.bisect(run, self.target(work, []), bad=lambda view: bad(view.result[-1]), store=work.store)
-        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+        return telling.found(verdict)
 
     def target(self, work: Work, pieces: list[str]) -> Callable[[], Any]:
         """The agent, to be called without arguments; what is streamed goes to `pieces` too."""
@@ -85,12 +73,8 @@ def done(function: Callable[[], Any], pieces: list[str]) -> Done:
     try:
         outputs = function()
     except Exception as error:
-        return Done(error=_told(error), pieces=tuple(pieces))
+        return Done(error=telling.raised(error), pieces=tuple(pieces))
     return Done(outputs=tuple(outputs), pieces=tuple(pieces))
-
-
-def _told(error: BaseException | None) -> str:
-    return "" if error is None else f"{type(error).__name__}: {error}"
 
 
 def _with(done: Done, **fields: Any) -> Done:

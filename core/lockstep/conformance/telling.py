@@ -1,0 +1,73 @@
+"""How a subject tells what its runs came to where they are replayed and forked in process, as `Done`.
+
+with telling.faults() as faults: …                          # recording: what its logger says meanwhile
+telling.replayed(lockstep.replay(run, target), run, words)
+telling.forked(telling.fork(address, target, edits=edits), words)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import lockstep
+from lockstep.conformance.subject import Done, Found
+
+if TYPE_CHECKING:
+    from lockstep.debugger.verdict import Verdict
+
+
+def raised(error: BaseException | None) -> str:
+    """`Done.error` of what an agent raised."""
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
+def replayed(replay: lockstep.Replay, run: str, outputs: Iterable[str], pieces: Iterable[str] = ()) -> Done:
+    """Of a replay of a run, and what its agent said."""
+    return Done(
+        outputs=tuple(outputs), error=raised(replay.error), pieces=tuple(pieces), run=run, identical=replay.identical,
+        cut=replay.report.cut, difference=replay.report.difference,
+    )  # fmt: skip
+
+
+def fork(address: str, target: Any, **options: Any) -> lockstep.Run:
+    """`lockstep.fork`, also where a call was refused."""
+    try:
+        return lockstep.fork(address, target, **options)
+    except lockstep.Refused as refused:
+        run: lockstep.Run = refused.run
+        return run
+
+
+def forked(run: lockstep.Run, outputs: Iterable[str], pieces: Iterable[str] = ()) -> Done:
+    """Of a fork, and what its agent said."""
+    return Done(
+        outputs=tuple(outputs), error=raised(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
+        difference=run.report.difference, refused=tuple(run.refused),
+    )  # fmt: skip
+
+
+def found(verdict: Verdict) -> Found:
+    """Of a bisect."""
+    return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+
+
+@contextlib.contextmanager
+def faults() -> Iterator[list[str]]:
+    """What Lockstep's own logger says meanwhile: how an adapter tells its faults that records without a session."""
+    told: list[str] = []
+
+    class Hears(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    logger, hears = logging.getLogger("lockstep"), Hears(logging.WARNING)
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(hears)
+    try:
+        yield told
+    finally:
+        logger.removeHandler(hears)
+        logger.propagate = propagates
