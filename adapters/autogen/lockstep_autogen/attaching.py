@@ -24,7 +24,7 @@ from autogen_core.models import ChatCompletionClient
 from autogen_core.tools import BaseTool, Workbench
 
 from lockstep.errors import Code, TargetError
-from lockstep_autogen import humans, turns
+from lockstep_autogen import humans, speaking, turns
 from lockstep_autogen.cut import Ear
 from lockstep_autogen.executors import Executor
 from lockstep_autogen.models import Model
@@ -136,6 +136,7 @@ def _team(root: Root, team: Any, lane: str) -> None:
             _team(root, each, inner)
         else:
             _agent(root, each, inner)
+    speaking.hold(root, team, lane)
     _managed(team, hook)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from lockstep_autogen.driving import Ended
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.playing import Player
-from lockstep_autogen.recorded import GOES_ON, Ran, Recorded
+from lockstep_autogen.recorded import GOES_ON, Ran, Recorded, RecordedStep
 from lockstep_autogen.recording import Steps, returned
 from lockstep_autogen.replaying import ending_differs
 from lockstep_autogen.seams import Asked
@@ -67,6 +68,10 @@ class Crossing:
         self._branch = Branch(journal, self._player.steps)
         self._run: Ran | None = None
         self._amid = False  # the turn that is on has begun in the part that is served
+        self._later: dict[str, deque[RecordedStep]] = {}  # past the cut, as far as it may be answered from the record
+        for step in recorded.steps:
+            if self._upto < step.pos <= calls.plan.until:
+                self._later.setdefault(step.event.lane, deque()).append(step)
 
     def turn(self, run: Ran) -> None:
         """The recorded run that is made next."""
@@ -93,6 +98,13 @@ class Crossing:
         """Whether the cut is in this run."""
         return run.last.end is None or self._upto < run.last.end.pos
 
+    async def speaks(self, lane: str, name: str) -> None:
+        """See `Seams`: past the cut each when it likes, but where all is answered as it was recorded."""
+        if not self.over:
+            await self._player.speaks(lane, name)
+        elif self._calls.tail.past and (later := self._later.get(lane)):
+            await self._player.as_in(later[0], name)
+
     # What the seams tell.
 
     async def begins(self, asked: Asked, before: Moment) -> None:
@@ -111,6 +123,8 @@ class Crossing:
         if self.over:
             if self._calls.latch.stopped:
                 raise await self._halt.never(self._calls.latch.error())
+            if later := self._later.get(moment.lane):
+                later.popleft()
             await self._branch.step(moment)
             return None
         await self._player.cut(moment)

@@ -11,19 +11,31 @@ of ours that never ends anything where they have none.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from autogen_agentchat.base import TerminationCondition
+from autogen_core import AgentId
 
 from lockstep.log.address import quote
-from lockstep_autogen.layout import Moment, Spoken
+from lockstep_autogen.layout import ANSWER, Moment, Spoken
 from lockstep_autogen.states import FED
 
 if TYPE_CHECKING:
     from lockstep_autogen.attaching import Root
 
 _ANSWERS = ("GroupChatAgentResponse", "GroupChatTeamResponse")
+_MOST_TURNS = 1000  # of the loop, for everybody to hear what was said
+
+
+def name_in(message: Any) -> str:
+    """Who says something with a message to a team, as `layout.HEARD` has it; "" of any other message."""
+    # Classes of AutoGen's that are no public ones: by their names.
+    kind = type(message).__name__
+    if kind in _ANSWERS:
+        return f"{ANSWER}{message.name}"
+    return str(message.message.source) if kind == "GroupChatMessage" else ""
 
 
 class Ear:
@@ -39,6 +51,7 @@ class Ear:
         self._topics: dict[str, str] = {}  # of each participant -> its name
         self._spoken: list[Spoken] = []
         self._selected: list[str] = []
+        self._order: list[str] = []
         self._stop = ""
         self._applying = False
 
@@ -50,6 +63,7 @@ class Ear:
 
         async def on_message_impl(message: Any, ctx: Any) -> Any:
             self._noted(self._heard, message)
+            self._noted(self._ordered, message)
             return await hear(message, ctx)
 
         async def publish_message(message: Any, topic_id: Any, *args: Any, **options: Any) -> Any:
@@ -79,15 +93,33 @@ class Ear:
 
     async def cut(self, stop: str) -> Any:
         """The team is at a cut. `stop`: why it stops here."""
+        try:
+            await self._settled()
+        except Exception as error:
+            self._root.seams.told.fault("a cut", error)
         return await self._root.seams.told.cut(self._moment(stop=stop))
+
+    async def _settled(self) -> None:
+        """Returns when everybody has heard what the last of those said who spoke at once: they hear one thing after the
+        other, and whoever spoke hears nothing meanwhile."""
+        known = getattr(self._team._runtime, "_instantiated_agents", {})
+        topics, key = self._team._participant_topic_types, self._team._team_id
+        boxes = [known.get(AgentId(type=topic, key=key)) for topic in topics]
+        locks = [lock for box in boxes if (lock := getattr(box, "_fifo_lock", None)) is not None]
+        for _ in range(_MOST_TURNS):
+            if not any(lock._locked for lock in locks):
+                return
+            await asyncio.sleep(0)
 
     def _moment(self, *, consistent: bool = True, stop: str = "") -> Moment:
         spoken, self._spoken = tuple(self._spoken), []
         selected, self._selected = tuple(self._selected), []
+        heard, self._order = tuple(self._order), []
         stop, self._stop = stop or self._stop, ""
         return Moment(
-            lane=self.lane, team=self._team, spoken=spoken, selected=selected, stop=stop, consistent=consistent
-        )
+            lane=self.lane, team=self._team, spoken=spoken, selected=selected, stop=stop, consistent=consistent,
+            heard=heard if sum(name.startswith(ANSWER) for name in heard) > 1 else (),
+        )  # fmt: skip
 
     def _noted(self, note: Any, *told: Any) -> None:
         try:
@@ -103,6 +135,11 @@ class Ear:
             self._spoken.append(Spoken(message.name, said.chat_message, tuple(said.inner_messages or ())))
         elif kind == _ANSWERS[1]:
             self._spoken += [Spoken(message.name, each) for each in message.result.messages]
+
+    def _ordered(self, message: Any) -> None:
+        name = name_in(message)
+        if name:
+            self._order.append(name)
 
     def _said(self, message: Any, topic: Any) -> None:
         kind = type(message).__name__

@@ -120,7 +120,7 @@ class Session:
         )
         self.told = told = Crossing(recorded, calls, halt, journal)
         self.drive = drive = Drive(halt, self._moved, self._stuck, options.deadline, calls.latch, self)
-        root = Root(team, Seams(Halting(calls, halt), told))
+        root = Root(team, Seams(Halting(calls, halt), told, told.speaks))
         attaching.attach(root)
         guard.watch(driving.watched)
         for run in recorded.runs:

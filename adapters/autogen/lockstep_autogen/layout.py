@@ -13,6 +13,8 @@ and beside them, counted in no digest,
 
     "was"        {"id", "created_at"} of each message and of what is in it, in order: as they really were
     "consistent" False where the state was not that of a cut
+    "heard"      of those who spoke at once, in what order the team heard them: [[name, how often in a row], …], of an
+                 agent's answer `=name`
 
 A turn that Ctrl-C or a model that failed has cut off has no END: it reads as interrupted. One that ended by another
 exception has one with that.
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -44,7 +47,9 @@ RESET, LOAD = "reset", "update"
 
 MESSAGES, SELECTED, STOP = "messages", "selected", "stop"
 SAID = (MESSAGES, SELECTED, STOP)  # the channels that are no state
-WAS, CONSISTENT = "was", "consistent"
+WAS, CONSISTENT, HEARD = "was", "consistent", "heard"
+
+ANSWER = "="  # before a name in `HEARD`: of its answer, and not of a message on the way to it
 
 
 class Spoken(msgspec.Struct, frozen=True):
@@ -69,6 +74,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     selected    whom the team chose to speak
     stop        why it stops now, "" where it does not
     consistent  whether the team's state is whole: everybody has heard everything, and nobody has been chosen yet
+    heard       in what order the team heard those who spoke at once, pieces of streams included: see `HEARD`
     """
 
     lane: str
@@ -78,6 +84,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     selected: tuple[str, ...] = ()
     stop: str = ""
     consistent: bool = True
+    heard: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -94,6 +101,21 @@ def body_of(
     if not consistent:
         made[CONSISTENT] = False
     return made
+
+
+def in_a_row(names: Sequence[str]) -> list[Value]:
+    """Names in their order, each once with how often it comes in a row."""
+    return [[name, sum(1 for _ in same)] for name, same in groupby(names)]
+
+
+def one_by_one(told: Value) -> list[str]:
+    """The reverse."""
+    found: list[str] = []
+    for each in told if isinstance(told, list) else ():
+        match each:
+            case [str(name), int(count)]:
+                found += [name] * count
+    return found
 
 
 def key_of(before: bytes, source: str, name: str, body: Mapping[str, Value]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,14 +13,12 @@ from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
 from lockstep.session import difference
 from lockstep.session.native.serving import Serving
-from lockstep_autogen import canonical, layout
+from lockstep_autogen import canonical, layout, speaking
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.recorded import Ran, Recorded, RecordedStep
 from lockstep_autogen.recording import Steps, returned
 from lockstep_autogen.seams import Asked
-
-_PATIENCE = 0.5  # seconds without progress, after which a message waits for no other
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -55,6 +52,7 @@ class Player:
         self._upto = upto
         self._faults = faults
         self._left: dict[str, deque[RecordedStep]] = {}
+        self._orders: dict[int, speaking.Order] = {}  # by step
         self._serving: Serving | None = None
         self._open = False  # the recording does not say what comes after the last step
 
@@ -77,6 +75,20 @@ class Player:
     def left(self) -> RecordedStep | None:
         """The first step of the turn that has not been made again."""
         return min((steps[0] for steps in self._left.values() if steps), key=lambda step: step.pos, default=None)
+
+    async def speaks(self, lane: str, name: str) -> None:
+        """See `Seams`: those who spoke at once speak in the recorded order."""
+        left = self._left.get(lane)
+        if left:
+            await self.as_in(left[0], name)
+
+    async def as_in(self, step: RecordedStep, name: str) -> None:
+        """Returns when those who spoke in a step before this one have spoken."""
+        order = self._orders.get(step.number)
+        if order is None:
+            heard = self._recorded.record.field(step.seq, layout.HEARD)
+            order = self._orders[step.number] = speaking.Order(layout.one_by_one(heard))
+        await order.turn(name)
 
     # What the seams tell.
 
@@ -181,30 +193,6 @@ class Player:
         where = {"at": at.pos} if at is not None else {}
         self._serving.differs(code, reason, lane=moment.lane, kind="message", name=name, source="", **where, **about)
         self._halt.stop()
-
-
-class Speakers:
-    """The order in which those spoke who were asked to speak at once: each speaks when it is its turn.
-
-    Their answers come to them in the recorded order (`lockstep.session.native.order`), but how long each then takes to
-    say something is its own, and who needs fewer turns of the loop would overtake another.
-    """
-
-    def __init__(self, names: list[str]) -> None:
-        self._left = names
-        self._moved = asyncio.Event()
-
-    async def turn(self, name: str) -> None:
-        """Returns when everybody before it has spoken, or nobody has for a while."""
-        while name in self._left and self._left[0] != name:
-            self._moved.clear()
-            try:
-                await asyncio.wait_for(self._moved.wait(), _PATIENCE)
-            except TimeoutError:
-                break
-        if name in self._left:
-            self._left.remove(name)
-        self._moved.set()
 
 
 def _speakers(channels: Mapping[str, Value]) -> list[str]:

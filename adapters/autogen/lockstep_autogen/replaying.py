@@ -6,6 +6,7 @@ and people answer what they answered, in the recorded order. Each message, the s
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,7 +36,7 @@ _HINT = (
 def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a team's run. Raises TargetError LS402 under a running loop: await `areplay` there."""
     driving.no_loop("areplay")
-    return driving.alone(areplay(reader, target, options))
+    return asyncio.run(areplay(reader, target, options))
 
 
 async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
@@ -68,7 +69,7 @@ class Session:
         drive = Drive(
             halt, lambda: (halt.moved, len(player.compared)), self._stuck, options.deadline, server.latch, self
         )
-        root = Root(team, Seams(server.stretch(0, 0), player))
+        root = Root(team, Seams(server.stretch(0, 0), player, player.speaks))
         attaching.attach(root)
         guard.watch(driving.watched)
         for run in self._chosen:

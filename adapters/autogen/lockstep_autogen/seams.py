@@ -5,7 +5,7 @@ The same team is recorded, replayed and forked by the same seams: only who is as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -60,9 +60,12 @@ class Told(Protocol):
 class Seams(msgspec.Struct):
     """Of one attached team. They can be exchanged between its turns.
 
-    calls  who answers the calls of its models, tools and humans, each in the lane of its agent
-    told   who hears of its messages and turns
+    calls   who answers the calls of its models, tools and humans, each in the lane of its agent
+    told    who hears of its messages and turns
+    speaks  called with the lane of a team and the name of a participant that is about to say something, which it does
+            when this returns: for what has those who speak at once speak in some order. None: each when it likes
     """
 
     calls: Calls
     told: Told
+    speaks: Callable[[str, str], Awaitable[None]] | None = None
