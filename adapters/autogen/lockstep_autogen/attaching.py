@@ -173,6 +173,9 @@ def _agent(root: Root, agent: Any, lane: str) -> None:
         agent.input_func = humans.asking(agent.input_func, Place(root, lane))
         agent._is_async = True
         return
+    approval = getattr(agent, "_approval_func", None)
+    if approval is not None and hasattr(agent, "_approval_func_is_async"):
+        agent._approval_func, agent._approval_func_is_async = humans.approving(approval, Place(root, lane)), True
     found = _fields(root, agent, lane)
     if not found and not type(agent).__module__.startswith(("autogen_agentchat.", "autogen_ext.")):
         root.unseen.append(

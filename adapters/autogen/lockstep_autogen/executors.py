@@ -9,7 +9,7 @@ from autogen_core.code_executor import CodeResult
 from lockstep.log.model import Value
 from lockstep.session import snapshot
 from lockstep.tools import declared
-from lockstep_autogen.canonical import inert
+from lockstep_autogen.layout import TOOL
 from lockstep_autogen.places import Question
 from lockstep_autogen.proxies import Proxy
 from lockstep_autogen.tools import outside
@@ -29,13 +29,7 @@ class Executor(Proxy):
         async def really() -> Any:
             return await executor.execute_code_blocks(code_blocks, *args, **options)
 
-        return await outside(place, asked, really, _kept, _made)
-
-    async def restart(self) -> None:
-        """See `CodeExecutor.restart`: what it runs code in forgets, which is nothing that a replay has to do."""
-        executor, place = self._lockstep_inner, self._lockstep_place
-        asked = Question(f"{type(executor).__name__}.restart", {}, {}, declared(executor))
-        await outside(place, asked, executor.restart, inert, lambda value: None)
+        return await outside(place, TOOL, asked, really, _kept, _made)
 
 
 def _kept(result: Any) -> Value:

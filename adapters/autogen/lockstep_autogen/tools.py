@@ -38,7 +38,7 @@ class Bench(Proxy):
         if isinstance(bench, StaticWorkbench):
             return await bench.list_tools()
         name = f"{type(bench).__name__}.list_tools"
-        found = await outside(place, Question(name, {}, {}, _LISTS), bench.list_tools, inert, lambda value: value)
+        found = await outside(place, TOOL, Question(name, {}, {}, _LISTS), bench.list_tools, inert, lambda value: value)
         watch_annotations(bench)
         return found
 
@@ -55,7 +55,7 @@ class Bench(Proxy):
         if is_runner(tool):
             return await really()
         return await outside(
-            place, question(name, arguments, call_id, effect_of(bench, tool, name)), really, inert,
+            place, TOOL, question(name, arguments, call_id, effect_of(bench, tool, name)), really, inert,
             lambda value: result_of(name, value),
         )  # fmt: skip
 
@@ -93,7 +93,7 @@ class Tool(Proxy):
             return await tool.run_json(args, *more, **options)
         asked = question(tool.name, args, options.get("call_id"), effect_of(None, tool, tool.name))
         return await outside(
-            place, asked, lambda: tool.run_json(args, *more, **options), snapshot.to_value, snapshot.from_value
+            place, TOOL, asked, lambda: tool.run_json(args, *more, **options), snapshot.to_value, snapshot.from_value
         )
 
     async def run(self, args: Any, *more: Any, **options: Any) -> Any:
@@ -103,13 +103,13 @@ class Tool(Proxy):
             return await tool.run(args, *more, **options)
         asked = question(tool.name, args, None, effect_of(None, tool, tool.name))
         return await outside(
-            place, asked, lambda: tool.run(args, *more, **options), snapshot.to_value, snapshot.from_value
+            place, TOOL, asked, lambda: tool.run(args, *more, **options), snapshot.to_value, snapshot.from_value
         )
 
 
-async def outside(place: Place, asked: Question, really: Any, keep: Any, make: Any) -> Any:
+async def outside(place: Place, kind: str, asked: Question, really: Any, keep: Any, make: Any) -> Any:
     """One call that is answered once. `keep` makes data of what `really` gives, `make` the reverse."""
-    call = place.asked(TOOL, lambda: asked)
+    call = place.asked(kind, lambda: asked)
     if call is None:
         return await really()
     if call.held:

@@ -16,6 +16,7 @@ from lockstep.session import snapshot
 from lockstep.session.call import Call
 from lockstep_autogen import attaching
 from lockstep_autogen.attaching import Root
+from lockstep_autogen.layout import TOOL
 from lockstep_autogen.models import Model
 from lockstep_autogen.places import Place
 from lockstep_autogen.tools import Bench, Tool, effect_of, outside, question
@@ -55,7 +56,7 @@ def _function(plain: Callable[..., Any], place: Place) -> Any:
         given = dict(shape.bind(*args, **options).arguments)
         asked = question(plain.__name__, given, None, effect_of(None, plain, plain.__name__))
         return await outside(
-            place, asked, lambda: plain(*args, **options), snapshot.to_value, snapshot.from_value
+            place, TOOL, asked, lambda: plain(*args, **options), snapshot.to_value, snapshot.from_value
         )  # fmt: skip
 
     return function
