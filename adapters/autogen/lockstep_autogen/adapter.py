@@ -60,6 +60,7 @@ adapter = Adapter(
         program=_program,
     ),
     subject="lockstep_autogen.subject:subject",
+    exports={"messages": Later("lockstep_autogen.exports:messages"), "state": Later("lockstep_autogen.exports:state")},
     native=Native(
         replay=Later("lockstep_autogen.replaying:replay"), areplay=Later("lockstep_autogen.replaying:areplay"),
         fork=Later("lockstep_autogen.forking:fork"), afork=Later("lockstep_autogen.forking:afork"),

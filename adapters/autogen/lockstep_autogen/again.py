@@ -11,6 +11,7 @@ from autogen_core import CancellationToken
 
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
+from lockstep_autogen.layout import RESTORE
 
 _WITH_TOKEN = frozenset({"on_reset"})
 
@@ -30,6 +31,10 @@ async def turn(team: Any, entry: str, request: Mapping[str, Any]) -> Any:
         return await _last(team.on_messages_stream(messages, token))
     if entry == "load_state":
         return await team.load_state(request.get("state"))
+    if entry == RESTORE:
+        from lockstep_autogen import restoring
+
+        return await restoring.as_turn(team, request.get("channels") or {})
     method: Callable[..., Any] = getattr(team, entry)
     return await (method(CancellationToken()) if entry in _WITH_TOKEN else method())
 

@@ -44,6 +44,7 @@ MODEL, TOOL, HUMAN = "model", "tool", "human"
 # Sources of steps: what begins a turn, a message, and what a user did to a team between its runs.
 INPUT, MESSAGE = "input", "loop"
 RESET, LOAD = "reset", "update"
+RESTORE = "restore"  # the entry of a turn in which a team was given a recorded state
 
 MESSAGES, SELECTED, STOP = "messages", "selected", "stop"
 SAID = (MESSAGES, SELECTED, STOP)  # the channels that are no state

@@ -12,6 +12,7 @@ something is left out that nobody can make up for, it is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from autogen_agentchat.agents import BaseChatAgent
@@ -19,9 +20,10 @@ from autogen_agentchat.agents import BaseChatAgent
 from lockstep.errors import Code, TargetError
 from lockstep.log.address import quote
 from lockstep.log.model import Value
-from lockstep_autogen import saving, states
+from lockstep_autogen import saving, states, turns
+from lockstep_autogen.attaching import attached
 from lockstep_autogen.channels import BUFFER, HEARD, INSIDE, MANAGER, THREAD, TRIGGERED
-from lockstep_autogen.layout import STOP
+from lockstep_autogen.layout import LOAD, RESTORE, STOP
 from lockstep_autogen.saving import Channels
 from lockstep_autogen.states import FED
 
@@ -30,9 +32,14 @@ _FORGETFUL = frozenset({"UserProxyAgent"})
 _COUNTS_TIME = frozenset({"TimeoutTermination"})
 
 
-def refusal(team: Any, channels: Channels, *, consistent: bool = True) -> str:
-    """Why this team cannot go on exactly from that state, "" where it can. `consistent`: as the step says it."""
-    return next(_reasons(team, channels, consistent=consistent), "")
+def refusal(team: Any, channels: Channels, *, consistent: bool = True, finished: bool = False) -> str:
+    """Why this team cannot go on exactly from that state, "" where it can.
+
+    consistent  as the step says it
+    finished    whether it may have come to its end there: it is to get a new task
+    """
+    found = _reasons(team, channels, consistent=consistent)
+    return next(found if finished else chain(found, _finished(team, channels)), "")
 
 
 def _reasons(team: Any, channels: Channels, *, consistent: bool, at: str = "") -> Iterator[str]:
@@ -45,8 +52,6 @@ def _reasons(team: Any, channels: Channels, *, consistent: bool, at: str = "") -
     orchestrator = team._base_group_chat_manager_class.__name__
     if orchestrator == "MagenticOneOrchestrator":
         yield f"{orchestrator} plans anew whenever it is run, whatever state it has"
-    if at == "":
-        yield from _finished(channels)
     for condition in _conditions(team._termination_condition):
         if type(condition).__name__ in _COUNTS_TIME:
             yield f"{type(condition).__name__} counts from when the team was made"
@@ -76,13 +81,31 @@ def _is_forgetful(agent: Any) -> bool:
     return kind in _FORGETFUL or (kind == "CodeExecutorAgent" and agent._model_client is None)
 
 
-def _finished(channels: Channels) -> Iterator[str]:
+def _finished(team: Any, channels: Channels) -> Iterator[str]:
     """Whether nothing is left to be done."""
     if isinstance(stop := channels.get(STOP), str):
-        yield f"the team stopped there ({stop}): nothing is left of its run. Load it, and give it a task"
+        yield (
+            f"the team stopped there ({stop}): nothing is left of its run. To give it another task:"
+            f" lockstep_autogen.load. {waits(team, channels)}".rstrip()
+        )
     manager = channels.get(MANAGER)
     if isinstance(manager, Mapping) and "ready" in manager and not manager["ready"]:
         yield "AutoGen's state of the graph says that it is done, and it was not"
+
+
+def waits(team: Any, channels: Channels) -> str:
+    """Whom a swarm waits for that has handed over to somebody outside, "" for nobody: it takes no other task than an
+    answer of theirs (microsoft/autogen #5912)."""
+    thread = channels.get(THREAD)
+    last = thread[-1] if isinstance(thread, list) and thread else None
+    target = last.get("target") if isinstance(last, dict) and last.get("type") == "HandoffMessage" else None
+    names = [str(each.name) for each in getattr(team, "_participants", ())]
+    if not isinstance(target, str) or not target or target in names:
+        return ""
+    return (
+        f"It waits for {target}: its next task is a HandoffMessage(source={target!r}, target=…, content=…) to one of"
+        f" {', '.join(names)}"
+    )
 
 
 def _conditions(condition: Any) -> Iterator[Any]:
@@ -112,6 +135,16 @@ async def restore(team: Any, channels: Channels) -> None:
     if isinstance(told, dict) and isinstance(triggered := told.get(TRIGGERED), dict):
         manager._triggered_activation_groups = {name: set(_as_list(groups)) for name, groups in triggered.items()}
     await _tell_again(manager, channels.get(HEARD))
+
+
+async def as_turn(team: Any, channels: Channels) -> None:
+    """The same, recorded as a turn of its own where the team is attached. Raises as `restore`."""
+    root = attached(team)
+    if root is None or root.on:
+        await restore(team, channels)
+        return
+    async with turns.Turn(root, RESTORE, (), {"channels": channels}, LOAD):
+        await restore(team, channels)
 
 
 async def _tell_again(manager: Any, heard: Value) -> None:

@@ -14,7 +14,7 @@ from autogen_agentchat.base import Response, TaskResult
 
 from lockstep.log.model import Value
 from lockstep_autogen import canonical
-from lockstep_autogen.layout import INPUT, LOAD, RESET, Moment, Spoken
+from lockstep_autogen.layout import INPUT, LOAD, RESET, RESTORE, Moment, Spoken
 from lockstep_autogen.seams import Asked
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _run(root: Root, entry: str, plain: Callable[..., Any]) -> Any:
     async def run(*args: Any, **options: Any) -> Any:
         if root.on:
             return await plain(*args, **options)
-        async with _Turn(root, entry, args, options) as turn:
+        async with Turn(root, entry, args, options) as turn:
             turn.result = await plain(*args, **options)
         return turn.result
 
@@ -61,7 +61,7 @@ def _stream(root: Root, entry: str, plain: Callable[..., Any]) -> Any:
             finally:
                 await source.aclose()
             return
-        async with _Turn(root, entry, args, options) as turn:
+        async with Turn(root, entry, args, options) as turn:
             try:
                 async for item in source:
                     if isinstance(item, (TaskResult, Response)):
@@ -78,13 +78,13 @@ def _change(root: Root, entry: str, source: str, plain: Callable[..., Any]) -> A
     async def change(*args: Any, **options: Any) -> Any:
         if root.on:
             return await plain(*args, **options)
-        async with _Turn(root, entry, args, options, source):
+        async with Turn(root, entry, args, options, source):
             return await plain(*args, **options)
 
     return change
 
 
-class _Turn:
+class Turn:
     """One turn: tells of its beginning and its end."""
 
     def __init__(self, root: Root, entry: str, args: Any, options: Any, source: str = INPUT) -> None:
@@ -161,6 +161,8 @@ def _asked(entry: str, args: tuple[Any, ...], options: dict[str, Any]) -> Asked:
         return Asked(entry=entry, request={"messages": _task(list(messages))}, given=_messages(messages))
     if entry == "load_state":
         return Asked(entry=entry, request={"state": canonical.inert(args[0] if args else options.get("state"))})
+    if entry == RESTORE:
+        return Asked(entry=entry, request={"channels": canonical.inert(options["channels"])})
     return Asked(entry=entry, request={})
 
 
