@@ -18,6 +18,7 @@ from lockstep.session import current as sessions
 from lockstep.session import exceptions, sites, snapshot
 from lockstep.session.asides import aside, is_aside, told
 from lockstep.session.call import Call, Piece
+from lockstep.session.lanes import ours
 from lockstep_ag2 import events, strands
 from lockstep_ag2.strands import within
 
@@ -117,7 +118,7 @@ def given(call: Any, value: Value, make: Any) -> Any:
     if isinstance(value, dict) and value.get(snapshot.TAG) == "unstorable":
         call.session.diverge(Code.UNSERVABLE, f"this could not be recorded: {value.get('why')!s}", call=call)
     try:
-        return make(value)
+        return ours(make)(value)  # an event looks at the clock when it is made
     except LockstepError as error:
         call.session.diverge(Code.UNSERVABLE, error.message, call=call)
 

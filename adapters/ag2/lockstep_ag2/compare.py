@@ -7,6 +7,7 @@ from typing import Any
 
 from lockstep.log.model import Status, Value
 from lockstep.session import difference, exceptions
+from lockstep_ag2 import events
 from lockstep_ag2.states import EVENTS, MESSAGES
 
 type Found = tuple[str, str, str]  # the place, what was recorded there, what is there now
@@ -19,7 +20,7 @@ def states(recorded: dict[str, Value], now: dict[str, Value]) -> Found | None:
     """The first place where two states differ: what was said first, then all else."""
     names = sorted({*recorded, *now}, key=lambda name: (name != MESSAGES, name == EVENTS, name))
     for name in names:
-        found = difference.first(recorded.get(name), now.get(name), name)
+        found = difference.first(events.compared(recorded.get(name)), events.compared(now.get(name)), name)
         if found is not None:
             return found
     return None

@@ -16,11 +16,11 @@ from ag2.events import (
     BaseEvent,
     DataInput,
     HumanInputRequest,
+    HumanMessage,
     ModelRequest,
     ModelResponse,
     TextInput,
     ToolCallEvent,
-    ToolCallsEvent,
     ToolResultEvent,
     ToolResultsEvent,
 )
@@ -35,8 +35,11 @@ _UNTOLD = frozenset({"created_at", "_serialized_arguments"})
 # Fields of the events of delegated tasks and of questions that hold ids which AG2 draws.
 _DRAWN = ("task_id", "task_stream")
 _SUBTASK = re.compile(r"subtask-[0-9a-f]{8}\b")
+_ERROR = "error"
 _HEX = re.compile(r"\b[0-9a-f]{32}\b")
-_UNSENT = (ToolCallsEvent, ToolCallEvent, ToolResultEvent)  # said again by the answer before, or the batch behind them
+# Modules of the events that providers are told of, beside questions, answers and batches of tool results: what they gave
+# themselves and want back, and summaries. Tool calls by themselves are said again by the answer before.
+_TOLD = ("ag2.config.", "ag2.compact", "ag2.aggregate")
 
 
 class Names:
@@ -49,6 +52,8 @@ class Names:
         """Takes note of what an event was given as its own ids."""
         if isinstance(event, HumanInputRequest):
             self._name(event.id, "question")
+        if isinstance(event, HumanMessage):
+            self._name(event.parent_id, "question")  # which the history has only where nobody answered it
         for field in _DRAWN:
             found = getattr(event, field, None)
             if found is not None:
@@ -96,6 +101,17 @@ def _told(value: Value) -> Value:
         if value.get(snapshot.TAG) == "object":
             return {name: _told(item) for name, item in value.items() if name not in _UNTOLD}
         return {name: _told(item) for name, item in value.items()}
+    return value
+
+
+def compared(value: Value) -> Value:
+    """An event's data as far as two histories are compared by it: of an error that a tool failed with, the text that
+    the model was told. What else an exception holds depends on who made it, its tool or a record of it."""
+    if isinstance(value, list):
+        return [compared(item) for item in value]
+    if isinstance(value, dict):
+        failed = _ERROR in value and "parent_id" in value
+        return {name: compared(item) for name, item in value.items() if not (failed and name == _ERROR)}
     return value
 
 
@@ -153,11 +169,14 @@ def messages(events: Iterable[Any]) -> list[Value]:
             found.append(answer(event))
         elif type(event) is ToolResultsEvent:
             found += [_result(one) for one in event.results]
-        elif isinstance(event, _UNSENT) and type(event).__module__.startswith("ag2.events"):
-            continue
-        elif not is_telemetry(event):
-            found.append({"type": "chat", "role": type(event).__name__, "content": "", "event": _data(event)})
+        elif _is_told(event):
+            found.append({"type": "chat", "role": type(event).__name__, "content": "", "event": data(event)})
     return found
+
+
+def _is_told(event: Any) -> bool:
+    kind = type(event)
+    return not is_transient(event) and (kind.__module__.startswith(_TOLD) or kind.__name__.startswith("Builtin"))
 
 
 def _result(event: ToolResultEvent) -> Value:
@@ -171,7 +190,7 @@ def _result(event: ToolResultEvent) -> Value:
     if error is not None:
         told["error"] = f"{type(error).__name__}: {error}"
     if event.result.metadata:
-        told["metadata"] = _data(event.result.metadata)
+        told["metadata"] = data(event.result.metadata)
     return told
 
 
@@ -188,8 +207,8 @@ def _block(part: Any) -> Value:
     if type(part) is TextInput and not part.metadata:
         return {"type": "text", "text": part.content}
     if type(part) is DataInput and not part.metadata:
-        return {"type": "data", "text": json.dumps(outcomes.to_json(_data(part.data)), ensure_ascii=False)}
-    return {"type": type(part).__name__, "part": _data(part)}
+        return {"type": "data", "text": json.dumps(outcomes.to_json(data(part.data)), ensure_ascii=False)}
+    return {"type": type(part).__name__, "part": data(part)}
 
 
 def answer(response: ModelResponse) -> dict[str, Value]:
@@ -197,22 +216,22 @@ def answer(response: ModelResponse) -> dict[str, Value]:
     message = response.message
     told: dict[str, Value] = {"type": "ai", "content": message.content if message is not None else ""}
     if message is not None and message.metadata:
-        told["metadata"] = _data(message.metadata)
+        told["metadata"] = data(message.metadata)
     if response.tool_calls.calls:
         told["tool_calls"] = [_call(one) for one in response.tool_calls.calls]
     if response.files:
-        told["files"] = _data(response.files)
+        told["files"] = data(response.files)
     return told
 
 
 def _call(call: ToolCallEvent) -> Value:
     told: dict[str, Value] = {"name": call.name, "args": call.arguments, "id": call.id}
     if call.vendor_metadata:
-        told["vendor_metadata"] = _data(call.vendor_metadata)
+        told["vendor_metadata"] = data(call.vendor_metadata)
     return told
 
 
-def _data(value: Any) -> Value:
+def data(value: Any) -> Value:
     """As data; what is none counts by its class, and never by its address."""
     try:
         return dump(value)
@@ -226,5 +245,10 @@ def unservable(what: str) -> LockstepError:
 
 
 def schema(value: Any) -> Value:
-    """What a model is told of a tool or of the form of its answer."""
-    return _data(value)
+    """What a model is told of a tool, or of the form of its answer."""
+    function = getattr(value, "function", None)
+    if type(value).__name__ == "FunctionToolSchema" and function is not None and not value.defer_loading:
+        return {
+            "name": function.name, "description": function.description, "parameters": data(function.parameters)
+        }  # fmt: skip
+    return data(value)

@@ -6,6 +6,7 @@ the run and, counted by themselves, of the lane: `refund/support:3`.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from lockstep.log.address import quote
@@ -17,6 +18,7 @@ from lockstep_ag2.events import Names
 from lockstep_ag2.noting import Noting
 from lockstep_ag2.states import History, Seen
 
+_DRIVES = re.compile(r"drive\.\d+")
 _MOST = 256  # conversations that a session remembers
 
 
@@ -70,6 +72,8 @@ def _as_it_is(value: Value) -> Value:
 def _native(session: Any, name: str) -> str:
     """The lane of a conversation: the n-th of its agent in the strand that begins it."""
     lane = lanes.lane()
+    if lane.parent is not None and _DRIVES.fullmatch(lane.name.rpartition("/")[2]):
+        lane = lane.parent  # AG2 drives a turn in a task of its own
     number = lane.ordinal(f"ag2 {name}")
     above = lane.name.removeprefix(session.process).strip("/").replace("/", "-")
     called = f"{above}-{name}" if above else name

@@ -9,6 +9,7 @@ from typing import Any
 from ag2.events import ModelMessage
 
 from lockstep.log.model import Status, Value
+from lockstep.session.lanes import ours
 from lockstep_ag2 import calls, events, responses, strands
 from lockstep_ag2.calls import Running
 
@@ -50,7 +51,7 @@ async def _served(call: Any, context: Any) -> Any:
         response = calls.given(call, piece.value, responses.made)
         if silent and response.message is not None:
             # An edited answer: clients send it on the stream before they return it.
-            await context.send(ModelMessage(response.message.content))
+            await context.send(ours(ModelMessage)(response.message.content))
         return response
     raise AssertionError("a call's pieces end with its end")
 

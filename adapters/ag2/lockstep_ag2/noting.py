@@ -12,9 +12,9 @@ from typing import Any
 from lockstep.log.model import Status, Value
 from lockstep.session.native import Calls
 from lockstep_ag2 import events as told
-from lockstep_ag2 import responses
+from lockstep_ag2 import responses, strands
 from lockstep_ag2.events import Names
-from lockstep_ag2.states import History, Seen
+from lockstep_ag2.states import History, Seen, in_order
 
 INPUT = "input"  # the source of a turn's first step
 _RESULTS = "ToolResultsEvent"
@@ -39,6 +39,7 @@ class Noting:
         self.over = False
         self.events: list[Any] = []
         self.resumes: list[Any] = []
+        self.senders: dict[int, str] = {}  # events of its history that tool calls sent -> the call's id
         self._history = history
         self._steps = 0
         self._at: list[Any] = []  # the history at the last step
@@ -50,6 +51,8 @@ class Noting:
         """An event was sent on the stream."""
         if not told.is_transient(event):
             self.events.append(event)
+            if of := strands.of_tool.get():
+                self.senders[id(event)] = of
 
     async def asking(self, events: list[Any], context: Any) -> None:
         """The model is about to be asked with this history."""
@@ -66,7 +69,7 @@ class Noting:
         self._steps += 1
         self._at = list(events)
         try:
-            state = self._history.seen(events, context)
+            state = self._history.seen(in_order(events, self.senders), context)
         except Exception as error:
             self._unseen(error)
             return

@@ -10,7 +10,7 @@ from typing import Any
 
 from lockstep.errors import LockstepError, StoreError
 from lockstep.log import untapped
-from lockstep.log.model import RunState, Status, Value
+from lockstep.log.model import Status, Value
 from lockstep.log.store import Store, open_store
 from lockstep.session.native import Calls, Journal
 from lockstep.session.native.turn import Turn
@@ -64,8 +64,7 @@ class Recording(Noting):
             self.fault("a step", error)
 
     def end(self, status: Status, value: Any) -> None:
-        # A turn that was cancelled can be gone on with from its last step, and from nowhere else.
-        self.turn.end(status, value, RunState.INTERRUPTED if status is Status.CANCELLED else None)
+        self.turn.end(status, value)
         self._faults.tell()
 
     def fault(self, where: str, error: BaseException) -> None:

@@ -233,11 +233,15 @@ class Playing(Noting):
         while not task.done():
             await asyncio.sleep(_STILL)
             now = (self.serving.progress, self._next)
-            waits = now == seen and not self.serving.outstanding() and self._next >= len(self._made)
+            waits = now == seen and self._next >= len(self._made) and self._all_made()
             still, seen = (still + 1 if waits else 0), now
             if still >= _LOOKS or self._session.server.latch.stopped:
                 task.cancel()
         return await task
+
+    def _all_made(self) -> bool:
+        """Whether every recorded call was made, and has handed out what it did."""
+        return list(self.serving.handed()) == list(self.serving.recorded())
 
     # The end.
 

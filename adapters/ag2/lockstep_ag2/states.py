@@ -65,7 +65,6 @@ class History:
     def seen(self, found: Sequence[Any], context: Any) -> Seen:
         """The state of these events and this context. Raises StoreError LS207 for what is no data."""
         kept = [event for event in found if not events.is_transient(event) and type(event).__name__ not in _UNKEPT]
-        kept = in_order(kept)
         same = 0
         for known, event in zip(self._known, kept, strict=False):
             if known.event is not event:
@@ -87,7 +86,7 @@ class History:
 
     def _new(self, event: Any) -> _Known:
         raw, said = self._hide(self._names.rename([events.dump(event), events.messages([event])]))
-        return _Known(event, raw, said, canonical.digest(raw))
+        return _Known(event, raw, said, canonical.digest(events.compared(raw)))
 
     def record(self, state: Seen) -> tuple[dict[str, Value], int]:
         """The state as a step's record, and the position of the step that it is told against, 0 for none."""
@@ -104,9 +103,10 @@ class History:
         self._stored, self._above = state, pos
 
 
-def in_order(found: Sequence[Any]) -> list[Any]:
+def in_order(found: Sequence[Any], senders: Mapping[int, str]) -> list[Any]:
     """A history with what came of each batch of tool calls in the order of the batch. AG2 runs the calls at once, and
-    its history has what came of them as it came, which says nothing: the model is told of the batch."""
+    its history has what came of them as it came, which says nothing: the model is told of the batch. `senders`: by the
+    identity of an event, the call that sent it."""
     told: list[Any] = []
     batch: list[str] = []
     open_: list[Any] = []
@@ -114,18 +114,18 @@ def in_order(found: Sequence[Any]) -> list[Any]:
         if batch and not isinstance(event, _CLOSES):
             open_.append(event)
         else:
-            told += _sorted(open_, batch)
+            told += _sorted(open_, batch, senders)
             open_, batch = [], []
             if isinstance(event, ToolCallsEvent):
                 batch = [call.id for call in event.calls]
             told.append(event)
-    return told + _sorted(open_, batch)
+    return told + _sorted(open_, batch, senders)
 
 
-def _sorted(found: list[Any], batch: list[str]) -> list[Any]:
+def _sorted(found: list[Any], batch: list[str], senders: Mapping[int, str]) -> list[Any]:
     def place(event: Any) -> tuple[int, int]:
         kind = 0 if isinstance(event, ToolCallEvent) else 2 if isinstance(event, ToolResultEvent) else 1
-        of = event.id if kind == 0 else event.parent_id if kind == 2 else ""
+        of = event.id if kind == 0 else event.parent_id if kind == 2 else senders.get(id(event), "")
         return kind, batch.index(of) if of in batch else len(batch)
 
     return sorted(found, key=place)

@@ -100,6 +100,9 @@ within: ContextVar[Call | None] = ContextVar("lockstep_ag2_call", default=None)
 # The call that is told of what is sent on a stream, with that stream's id.
 telling: ContextVar[tuple[Call, UUID] | None] = ContextVar("lockstep_ag2_telling", default=None)
 
+# The id of the tool call that the running code is part of.
+of_tool: ContextVar[str] = ContextVar("lockstep_ag2_tool", default="")
+
 # The turn that begins next is this one: replays and forks.
 prepared: ContextVar[Turn | None] = ContextVar("lockstep_ag2_prepared", default=None)
 

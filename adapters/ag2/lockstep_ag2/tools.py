@@ -18,6 +18,7 @@ from lockstep.errors import LockstepError
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
 from lockstep.session.asides import aside, told
+from lockstep.session.lanes import ours
 from lockstep.session.policy import Declared
 from lockstep.tools import annotated, declared
 from lockstep_ag2 import calls, events, strands
@@ -129,7 +130,7 @@ def _asked(tool: Any, event: Any) -> Any:
 
 def _arguments(event: Any) -> Value:
     try:
-        return events.schema(event.serialized_arguments)
+        return events.data(event.serialized_arguments)
     except ValueError:
         return str(event.arguments)  # no JSON: the tool will say so
 
@@ -211,9 +212,9 @@ async def _served(call: Any, event: Any, context: Any) -> Any:
 
 def _error(event: Any, error: Exception, failed: Any) -> Any:
     """The event of a tool that failed. AG2 tells the model the traceback, which is the recorded one."""
-    found = ToolErrorEvent.from_call(event, error)
+    found = ours(ToolErrorEvent.from_call)(event, error)
     if isinstance(failed, dict) and failed.get("error") == _line(error):
-        found.result = ToolResult(parts=[TextInput(str(failed["text"]))])
+        found.result = ToolResult(parts=[ours(TextInput)(str(failed["text"]))])
     return found
 
 

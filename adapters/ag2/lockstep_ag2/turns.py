@@ -15,7 +15,7 @@ from ag2.events import ModelRequest, ModelResponse
 
 from lockstep.errors import Stop
 from lockstep.session import current as sessions
-from lockstep.session.lanes import NATIVE
+from lockstep.session.lanes import NATIVE, ours
 from lockstep_ag2 import calls, insession, strands
 from lockstep_ag2.strands import Strand, Turn
 
@@ -117,8 +117,8 @@ def _listening(context: Any, turn: Turn | None) -> Iterator[None]:
     async def hear(event):  # type: ignore[no-untyped-def]
         await listener(event)
 
-    number = stream.subscribe(hear)
-    plain = stream.enqueue
+    number = ours(stream.subscribe)(hear)  # it draws an id
+    plain, sending = stream.enqueue, stream.send
 
     def enqueue(*content: Any) -> None:
         before = len(stream.pending_messages)
@@ -126,16 +126,24 @@ def _listening(context: Any, turn: Turn | None) -> Iterator[None]:
         for request in stream.pending_messages[before:]:
             calls.enqueued(stream.id, request.parts)
 
-    try:
-        stream.enqueue = enqueue
-    except (AttributeError, TypeError):
-        enqueue = plain  # of a stream that takes no attribute: what its inbox is given is not told
+    async def send(event: Any, context: Any) -> None:
+        told_of = strands.telling.get()
+        if told_of is None or told_of[1] != stream.id:
+            await sending(event, context)
+            return
+        with told_of[0].program():  # who hears it is the program, and not the client or tool that sends it
+            await sending(event, context)
+
+    # Of a stream that takes no attribute, what its inbox is given is not told.
+    own = getattr(stream, "__dict__", None)
+    if own is not None:
+        own |= {"enqueue": enqueue, "send": send}
     try:
         yield
     finally:
         stream.unsubscribe(number)
-        if enqueue is not plain and stream.__dict__.get("enqueue") is enqueue:
-            del stream.__dict__["enqueue"]
+        if own is not None and own.get("send") is send:
+            del own["enqueue"], own["send"]
 
 
 async def asking(events: Sequence[Any], context: Any) -> None:
