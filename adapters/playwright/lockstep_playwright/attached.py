@@ -125,13 +125,16 @@ class Attached:
             if not self._keeps:
                 self._apart.close()
         elif linked is not None:
-            self._let_go(linked)
+            self._let_go(linked, watch)
 
-    def _let_go(self, linked: Linked) -> None:
+    def _let_go(self, linked: Linked, watch: Watch | None) -> None:
         """Of Playwright's own connection, whose loop is still on where other contexts are."""
         loop = self.context._impl_obj._loop
         if loop.is_running():
-            loop.create_task(linked.close()).add_done_callback(self._gone)
+            task = loop.create_task(linked.close())
+            task.add_done_callback(self._gone)
+            if watch is not None:
+                watch.closes(task)
 
     def _gone(self, task: Any) -> None:
         if not task.cancelled() and task.exception() is not None:

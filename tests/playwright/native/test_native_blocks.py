@@ -1,6 +1,7 @@
 """How a run ends that nobody closes by hand: as the block of Playwright's that its context was used in."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,7 @@ import lockstep_playwright
 from lockstep.log.model import RunState
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
+from lockstep_playwright.cdp.sessions import Sessions
 from lockstep_playwright.recorded import Recorded
 from lockstep_playwright.recording import Recorder
 
@@ -58,6 +60,29 @@ def test_what_leaves_a_block_is_how_its_run_ends_and_what_is_handled_inside_is_n
     name, record = last(store, "all")
     assert name.startswith("fill ")
     assert record["dom"][1], "the page behind the last action was not waited for"
+
+
+def test_nothing_of_ours_is_left_waiting_where_a_browser_ends_with_its_context(
+    chromium: str, shop: Shop, store: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    real, over = Sessions.close, []
+
+    async def late(sessions: Sessions) -> None:
+        await asyncio.sleep(0.2)  # as on a machine that is busy
+        await real(sessions)
+        over.append(sessions)
+
+    monkeypatch.setattr(Sessions, "close", late)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium)
+        context = lockstep_playwright.tap(browser.new_context(), run="ended", store=store)
+        shop.not_sent(context)
+        context.close()
+        browser.close()
+    gc.collect()
+    assert len(over) == 1
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert state(store, "ended") is RunState.COMPLETE
 
 
 def test_the_same_in_the_async_api(chromium: str, shop: Shop, store: str):

@@ -26,6 +26,7 @@ from lockstep.errors import AdapterError, Code
 TESTED = "playwright 1.60 to 1.65.2"
 
 _BODY = "fetchResponseBody"
+_GONE = 5.0  # seconds in which a driver that is there has answered
 _ATTRIBUTE = "_lockstep_pipe"
 
 type Message = dict[str, Any]
@@ -89,6 +90,7 @@ class Pipe:
         self._watchers: dict[str, list[Watcher]] = {}  # by context: a session's and a tap's may be on one
         self._left: dict[int, tuple[Any, Message, Sent | None, list[Watcher]]] = {}  # held: who has not seen it yet
         self._asked: dict[str, Then] = {}
+        self._closing: set[Any] = set()
         self._numbers = itertools.count(1)
         self._theirs: dict[Any, list[Watcher]] = {}  # by the number of a call's message
         self._zone: tuple[Any, Message] | None = None  # 1.65: of the message that comes next
@@ -136,6 +138,12 @@ class Pipe:
         left = [each for each in self._watchers.pop(guid, []) if each is not watcher]
         if left:
             self._watchers[guid] = left
+
+    def closes(self, task: Any) -> None:
+        """The browser is not closed, nor the driver stopped, before this task is done: what it still waits for from
+        them would come to nobody, which the client complains of."""
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     # Messages of our own.
 
@@ -192,7 +200,8 @@ class Pipe:
                     self._zones[id(sent.zone)] = sent.zone, watchers
             if not self._goes(watchers, object, message, sent):
                 return
-        if self._watchers and message.get("method") == "close" and object is not None and object._type == "Browser":
+        ours = self._watchers or self._closing
+        if ours and message.get("method") == "close" and object is not None and object._type == "Browser":
             self._when_drained(partial(self._send, message))  # no context is told that it closes before that
             return
         self._send(message)
@@ -204,10 +213,29 @@ class Pipe:
         def next() -> None:
             if left:
                 left.pop().drained(next)
+            elif self._closing:
+                self._when_closed(then)
             else:
                 then()
 
         next()
+
+    def _when_closed(self, then: Callable[[], Any]) -> None:
+        """Calls it once the connections are closed that are being, or after a moment: a driver may be gone."""
+        once, left = [then], set(self._closing)
+
+        def go() -> None:
+            if once:
+                once.pop()()
+
+        def done(task: Any) -> None:
+            left.discard(task)
+            if not left:
+                go()
+
+        for task in tuple(left):
+            task.add_done_callback(done)
+        self.loop.call_later(_GONE, go)
 
     def _goes(self, watchers: list[Watcher], object: Any, message: Message, sent: Sent | None) -> bool:
         for at, watcher in enumerate(watchers):

@@ -88,6 +88,11 @@ class Watch:
         if self._pipe is not None:
             self._pipe.unwatch(self._context._guid, self)
 
+    def closes(self, task: Any) -> None:
+        """See `Pipe.closes`."""
+        if self._pipe is not None:
+            self._pipe.closes(task)
+
     def tell_rest(self) -> None:
         """Tells what has ended, without the page behind it where that has not been seen: nobody will any more."""
         for underway in self._ended:
