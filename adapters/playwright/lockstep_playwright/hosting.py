@@ -21,9 +21,11 @@ import msgspec
 
 from lockstep.errors import Code, TargetError
 from lockstep.log import untapped
-from lockstep_playwright import browsers
+from lockstep_playwright import browsers, fitting
 
 _PORTS = range(12_000, 32_000)
+_NO_DISPLAY = "XServer"  # a word of Playwright's own advice
+_SAID = 200  # characters of what a browser says
 _TRIES = 3  # a port that was free may be taken by somebody else in between
 
 
@@ -56,7 +58,8 @@ class Host(msgspec.Struct, frozen=True):
 
 @contextmanager
 def opened(wanted: Wanted) -> Iterator[Host]:
-    """With the sync API. Raises TargetError LS412 where there is no browser."""
+    """With the sync API. Raises TargetError LS412 where there is no browser, or none that starts; AdapterError."""
+    fitting.check()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -73,20 +76,24 @@ def opened(wanted: Wanted) -> Iterator[Host]:
 
 def _launch(wanted: Wanted, chromium: Any) -> tuple[Any, str]:
     if wanted.endpoint:
-        return chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
+        try:
+            return chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
+        except Exception as error:
+            raise _unreachable(wanted, error) from error
     for _ in range(_TRIES):
         arguments, endpoint = _launched(wanted, chromium)
         try:
             return chromium.launch(**arguments), endpoint
-        except Exception:
+        except Exception as error:
             if not _is_taken(endpoint):
-                raise
+                raise _unstarted(wanted, arguments["executable_path"], error) from error
     raise _taken()
 
 
 @asynccontextmanager
 async def aopened(wanted: Wanted) -> AsyncIterator[Host]:
     """The same with the async API."""
+    fitting.check()
     from playwright.async_api import async_playwright
 
     async with async_playwright() as playwright:
@@ -103,14 +110,17 @@ async def aopened(wanted: Wanted) -> AsyncIterator[Host]:
 
 async def _alaunch(wanted: Wanted, chromium: Any) -> tuple[Any, str]:
     if wanted.endpoint:
-        return await chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
+        try:
+            return await chromium.connect_over_cdp(wanted.endpoint), wanted.endpoint
+        except Exception as error:
+            raise _unreachable(wanted, error) from error
     for _ in range(_TRIES):
         arguments, endpoint = _launched(wanted, chromium)
         try:
             return await chromium.launch(**arguments), endpoint
-        except Exception:
+        except Exception as error:
             if not _is_taken(endpoint):
-                raise
+                raise _unstarted(wanted, arguments["executable_path"], error) from error
     raise _taken()
 
 
@@ -146,6 +156,30 @@ def _is_taken(endpoint: str) -> bool:
 
 def _taken() -> TargetError:
     return TargetError(Code.BAD_TARGET, f"{_TRIES} ports that were free were taken before the browser could have them")
+
+
+def _unreachable(wanted: Wanted, error: Exception) -> TargetError:
+    why = str(error).partition("\n")[0].removeprefix("BrowserType.connect_over_cdp: ")
+    return TargetError(
+        Code.NO_BROWSER,
+        f"no Chromium answers at endpoint={wanted.endpoint!r}: {why}. It is the address of one that was started with "
+        "--remote-debugging-port=PORT, as http://127.0.0.1:PORT",
+    )
+
+
+def _unstarted(wanted: Wanted, path: str, error: Exception) -> TargetError:
+    said = str(error)
+    if not wanted.headless and _NO_DISPLAY in said:
+        return TargetError(
+            Code.NO_BROWSER,
+            "a browser that is shown (headless=False, or so it was recorded) needs a display, and there is none: run "
+            "it under xvfb-run, or with headless=True",
+        )
+    # What it printed itself, where it did, says more than that it did not start.
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    printed = [line for line in lines if "][err] " in line or "exitCode" in line or "<process did exit" in line]
+    why = (printed or lines or ["it says nothing"])[0]
+    return TargetError(Code.NO_BROWSER, f"{path} does not start as a browser: {why.removeprefix('- ')[:_SAID]}")
 
 
 def in_thread_if_needed[T](work: Callable[[], T]) -> T:

@@ -26,7 +26,7 @@ class launch:  # noqa: N801 - used as a function
     executable    path of a Chromium, in place of the one that is found
     args          further arguments of its command line
 
-    Raises TargetError LS412 where there is no browser, and as `tap`.
+    Raises TargetError LS412 where there is no browser, or none that starts, and as `tap`.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from typing import Any
 
 from lockstep.errors import Code, Stop
 from lockstep.log.model import Status, Value
-from lockstep.session import difference, findings
+from lockstep.session import difference, findings, sites
 from lockstep.session.native.served import NativeCall
 from lockstep.session.native.serving import Serving
 from lockstep.session.tape import Recorded as Effect
@@ -273,8 +273,9 @@ class Player:
 
     # The end.
 
-    def finish(self) -> None:
-        """The program is through: latches a recorded action that it did not make."""
+    def finish(self, raised: BaseException | None = None) -> None:
+        """The program is through: latches a recorded action that it did not make. `raised`: what it ended with
+        by itself, which then is why."""
         for future in self._taken:
             try:
                 future.result(_ENDS)
@@ -292,6 +293,13 @@ class Player:
         left = sorted((each[0] for each in self._left.values() if each), key=lambda each: each.pos)
         if left:
             missing = left[0]
+            if raised is not None:
+                serving.differs(
+                    Code.END, "the function raised an exception, where the recorded one went on", lane=missing.lane,
+                    kind="end", name=f"before {missing.name}", at=missing.pos, path="error", expected="no exception",
+                    actual=f"{type(raised).__name__}: {raised}", source=sites.of_exception(raised),
+                )  # fmt: skip
+                return
             serving.differs(
                 Code.MISSING, "a recorded action was never made", lane=missing.lane, kind=layout.ACTION,
                 name=missing.name, at=missing.pos, expected=f"{missing.name} ({missing.said.get('api')})",

@@ -71,7 +71,7 @@ class Session:
 
     def played(self, ended: Ended) -> Played:
         """How it went, once it is through."""
-        self.player.finish()
+        self.player.finish(None if ended.stopped else ended.error)
         server = self.server
         report = server.report(steps=len(self.player.compared))
         differs = [Coverage(what, coverage.DIFFERS, 0, how) for what, how in self.drive.differs.items()]

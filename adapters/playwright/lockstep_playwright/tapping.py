@@ -17,7 +17,7 @@ import weakref
 from typing import Any
 
 from lockstep.errors import Code, TargetError
-from lockstep_playwright import blocks, connecting
+from lockstep_playwright import blocks, connecting, fitting
 from lockstep_playwright.shim.shim import MODES, Mode
 from lockstep_playwright.tapped import Asked, Tapped
 
@@ -44,6 +44,7 @@ def tap(
     """
     if shim not in MODES:
         raise TargetError(Code.BAD_TARGET, f"shim= is one of {', '.join(MODES)}, not {shim!r}")
+    fitting.check()
     asked = Asked(run=run, store=store, shim=shim, attachments=attachments, endpoint=endpoint)
     if api_of(context) == "async":
         return _atap(context, asked)

@@ -1,5 +1,7 @@
 """What a function did with a context is done again, with nothing there, and what differs is named."""
 
+import sys
+
 import pytest
 from browser_site import Site
 from native_agents import Shop
@@ -41,6 +43,41 @@ def test_an_action_too_many_stops_the_function(recorded: Shop, store: str):
     done = lockstep.replay("playwright/shop", recorded.sent_twice, store=store)
     assert done.report.difference is not None
     assert (done.report.difference.code, done.report.difference.step) == ("LS103", 5)
+
+
+def test_a_function_that_raises_before_it_is_through_is_told_with_its_exception(recorded: Shop, store: str):
+    def lost(context):
+        context.new_page()
+        raise LookupError("nothing is where it was")
+
+    done = lockstep.replay("playwright/shop", lost, store=store)
+    found = done.report.difference
+    assert found is not None
+    assert (found.code, found.step, found.actual) == ("LS107", 2, "LookupError: nothing is where it was")
+    assert found.source.endswith("lost")
+    assert isinstance(done.error, LookupError)
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (
+            {"endpoint": "http://127.0.0.1:9"},
+            "no Chromium answers at endpoint='http://127.0.0.1:9': connect ECONNREFUSED",
+        ),
+        ({"executable": sys.executable}, "does not start as a browser: "),
+        ({"headless": False}, "needs a display, and there is none: run it under xvfb-run, or with headless=True"),
+    ],
+)
+def test_a_browser_that_is_not_there_or_does_not_start_is_told_in_a_line(
+    own: dict, said: str, recorded: Shop, store: str, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(TargetError, match="LS412") as told:
+        lockstep.replay("playwright/shop", recorded.one_form, store=store, **own)
+    assert said in str(told.value)
+    assert "\n" not in str(told.value)
 
 
 def test_a_page_that_has_become_another_one_differs(shop: Shop, store: str, chromium: str):

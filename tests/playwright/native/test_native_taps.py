@@ -7,14 +7,15 @@ from contextlib import contextmanager
 import pytest
 from browser_site import Site
 from native_agents import Shop
-from playwright.sync_api import Browser, Playwright
+from playwright.sync_api import Browser, BrowserType, Playwright
 
 import lockstep
 import lockstep_playwright
-from lockstep.errors import TargetError
+from lockstep.errors import AdapterError, TargetError
 from lockstep.log.model import RunState
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
+from lockstep_playwright import fitting
 
 
 def steps(store: str, run: str) -> list[str]:
@@ -93,6 +94,31 @@ def test_what_is_no_context_is_refused(browser: Browser, store: str):
     context = browser.new_context()
     with pytest.raises(TargetError, match="shim= is one of"):
         lockstep_playwright.tap(context, store=store, shim="on")
+    context.close()
+
+
+def test_another_browser_than_chromium_is_refused_with_the_depth_that_works_there(
+    browser: Browser, store: str, monkeypatch: pytest.MonkeyPatch
+):
+    context = browser.new_context()
+    monkeypatch.setattr(BrowserType, "name", "firefox")
+    with pytest.raises(
+        TargetError, match=r"LS402 firefox has no DevTools protocol.*at wire depth, under `lockstep record`"
+    ):
+        lockstep_playwright.tap(context, store=store)
+    context.close()
+
+
+def test_a_playwright_that_is_too_old_is_refused_before_anything_is_done(
+    browser: Browser, store: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fitting, "require", lambda adapter: "1.58.0")
+    context = browser.new_context()
+    with pytest.raises(AdapterError, match=r"LS410 playwright 1\.58\.0 is too old to be tapped, which needs 1\.60"):
+        lockstep_playwright.tap(context, store=store)
+    with pytest.raises(AdapterError, match="LS410"):
+        lockstep_playwright.launch(store=store).__enter__()
+    assert context.cookies() == []
     context.close()
 
 
