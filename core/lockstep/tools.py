@@ -15,6 +15,7 @@ from lockstep.errors import Code, LockstepError, TargetError
 from lockstep.log import canonical
 from lockstep.log.model import Status, Value
 from lockstep.session import current, declarations, exceptions, sites, snapshot
+from lockstep.session.call import failed
 from lockstep.session.policy import CLASSES, Declared, EffectClass
 
 
@@ -166,14 +167,6 @@ def _given(call: Any, name: str, value: Value) -> Any:
         call.session.diverge(Code.UNSERVABLE, error.message, call=call)
 
 
-def _failed(call: Any, error: BaseException) -> None:
-    if isinstance(error, GeneratorExit):
-        call.end(Status.CLOSED)  # the task was dropped while it waited
-        return
-    cancelled = type(error).__name__ == "CancelledError" and type(error).__module__.startswith("asyncio")
-    call.end(Status.CANCELLED if cancelled else Status.ERROR, error)
-
-
 def _answer(call: Any, name: str, piece: Any) -> Any:
     if piece.status is Status.ERROR:
         raise exceptions.revive(piece.value, call)
@@ -226,7 +219,7 @@ def _plain(function: Any, about: _Tool) -> Any:
             with call.inside():
                 result = function(*args, **kwargs)
         except BaseException as error:
-            _failed(call, error)
+            failed(call, error)
             raise
         call.end(Status.OK, _kept(call, about.name, result))
         return result
@@ -251,7 +244,7 @@ def _coroutine(function: Any, about: _Tool) -> Any:
             with call.inside():
                 result = await function(*args, **kwargs)
         except BaseException as error:
-            _failed(call, error)
+            failed(call, error)
             raise
         call.end(Status.OK, _kept(call, about.name, result))
         return result
@@ -283,7 +276,7 @@ def _generator(function: Any, about: _Tool) -> Any:
                     call.end(Status.OK, _kept(call, about.name, stop.value))
                     return stop.value
                 except BaseException as error:
-                    _failed(call, error)
+                    failed(call, error)
                     raise
                 call.part({"item": _kept(call, about.name, item)})
                 yield item
@@ -322,7 +315,7 @@ def _async_generator(function: Any, about: _Tool) -> Any:
                     call.end(Status.OK)
                     return
                 except BaseException as error:
-                    _failed(call, error)
+                    failed(call, error)
                     raise
                 call.part({"item": _kept(call, about.name, item)})
                 yield item

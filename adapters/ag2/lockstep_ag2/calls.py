@@ -79,16 +79,6 @@ class Running:
                 strands.telling.reset(self._telling)
 
 
-def failed(call: Call, error: BaseException) -> None:
-    """What a call ran has raised."""
-    if isinstance(error, GeneratorExit):
-        call.end(Status.CLOSED)  # its task was dropped while it waited
-    elif type(error).__name__ == "CancelledError" and type(error).__module__.startswith("asyncio"):
-        call.end(Status.CANCELLED, error)
-    else:
-        call.end(Status.ERROR, error)
-
-
 async def taken(call: Any) -> AsyncIterator[Piece]:
     """What was recorded of a call, piece by piece, the end too, be it an error. The program takes no less of it than
     the recorded one did."""

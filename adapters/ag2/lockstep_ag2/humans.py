@@ -8,6 +8,7 @@ from typing import Any
 from ag2.events import HumanMessage
 
 from lockstep.log.model import Status, Value
+from lockstep.session.call import failed
 from lockstep_ag2 import calls, events
 from lockstep_ag2.calls import Running
 
@@ -29,7 +30,7 @@ def ending(hook: Any) -> Callable[..., Any]:
             with Running(call, context.stream.id):
                 answer = await hook(event, context)
         except BaseException as error:
-            calls.failed(call, error)
+            failed(call, error)
             raise
         call.end(Status.OK, calls.kept(call, "a human's answer", lambda: _told(answer)))
         return answer

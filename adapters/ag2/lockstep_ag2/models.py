@@ -9,6 +9,7 @@ from typing import Any
 from ag2.events import ModelMessage
 
 from lockstep.log.model import Status, Value
+from lockstep.session.call import failed
 from lockstep.session.lanes import ours
 from lockstep_ag2 import calls, events, responses, strands
 from lockstep_ag2.calls import Running
@@ -31,7 +32,7 @@ def ending(client: Any) -> Callable[..., Any]:
             with Running(call, context.stream.id):
                 response = await client(said, context)
         except BaseException as error:
-            calls.failed(call, error)
+            failed(call, error)
             raise
         call.end(Status.OK, calls.kept(call, "a model's answer", lambda: responses.told(response)))
         return response

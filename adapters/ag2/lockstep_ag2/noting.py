@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockstep.log.model import Status, Value
+from lockstep.session.call import status_of
 from lockstep.session.native import Calls
 from lockstep_ag2 import events as told
 from lockstep_ag2 import responses, strands
@@ -101,13 +102,6 @@ class Noting:
 
     def end(self, status: Status, value: Any) -> None:
         raise NotImplementedError
-
-
-def status_of(error: BaseException) -> Status:
-    name, module = type(error).__name__, type(error).__module__
-    if isinstance(error, GeneratorExit):
-        return Status.CLOSED
-    return Status.CANCELLED if name == "CancelledError" and module.startswith("asyncio") else Status.ERROR
 
 
 def answered(result: Any) -> Value:

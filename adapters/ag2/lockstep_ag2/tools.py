@@ -18,6 +18,7 @@ from lockstep.errors import LockstepError
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
 from lockstep.session.asides import aside, told
+from lockstep.session.call import failed
 from lockstep.session.lanes import ours
 from lockstep.session.policy import Declared
 from lockstep.tools import annotated, declared
@@ -100,7 +101,7 @@ def _calling(tool: Any) -> Callable[..., Any]:
                 result = await tool(event, context)
         except BaseException as error:
             _changed(call, before, context)
-            calls.failed(call, error)
+            failed(call, error)
             raise
         _changed(call, before, context)
         _over(call, event, result)

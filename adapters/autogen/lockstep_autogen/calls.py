@@ -45,16 +45,6 @@ class Running:
                 pass  # a coroutine that was dropped half way is closed in another context
 
 
-def failed(call: Call, error: BaseException) -> None:
-    """What a call ran has raised."""
-    if isinstance(error, GeneratorExit):
-        call.end(Status.CLOSED)  # its task was dropped while it waited
-    elif type(error).__name__ == "CancelledError" and type(error).__module__.startswith("asyncio"):
-        call.end(Status.CANCELLED, error)
-    else:
-        call.end(Status.ERROR, error)
-
-
 async def taken(call: Any) -> AsyncIterator[Piece]:
     """What was recorded of a call, piece by piece, the end with its value too; raises what it raised."""
     while (piece := await call.atake()).status is None:

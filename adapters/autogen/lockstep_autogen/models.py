@@ -12,6 +12,7 @@ from typing import Any
 from autogen_core.models import CreateResult, RequestUsage
 
 from lockstep.log.model import Status, Value
+from lockstep.session.call import failed
 from lockstep_autogen import calls
 from lockstep_autogen.calls import Running
 from lockstep_autogen.canonical import inert
@@ -44,7 +45,7 @@ class Model(Proxy):
                 result = await client.create(*args, **options)
         except BaseException as error:
             place.root.broken = error
-            calls.failed(call, error)
+            failed(call, error)
             raise
         call.end(Status.OK, _value(place, result))
         return result
@@ -79,7 +80,7 @@ class Model(Proxy):
                     break
                 except BaseException as error:
                     place.root.broken = error
-                    calls.failed(call, error)
+                    failed(call, error)
                     raise
                 if isinstance(item, str):
                     call.part(str(item))

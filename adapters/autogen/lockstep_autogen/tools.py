@@ -14,7 +14,7 @@ from autogen_core.tools import StaticWorkbench, TextResultContent, ToolResult
 
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
-from lockstep.session.call import Call
+from lockstep.session.call import Call, failed
 from lockstep.session.policy import Declared
 from lockstep.tools import annotated, declared
 from lockstep_autogen import calls
@@ -120,7 +120,7 @@ async def outside(place: Place, kind: str, asked: Question, really: Any, keep: A
         with Running(call):
             result = await really()
     except BaseException as error:
-        calls.failed(call, error)
+        failed(call, error)
         raise
     call.end(Status.OK, kept(place, asked.name, result, keep))
     return result
@@ -167,7 +167,7 @@ async def _live(
             break
         except BaseException as error:
             if call is not None:
-                calls.failed(call, error)
+                failed(call, error)
             raise
         if call is not None:
             if is_last(item):

@@ -20,7 +20,8 @@ from lockstep.log.model import Status, Value
 from lockstep.session import current as sessions
 from lockstep.session import exceptions, sites, snapshot
 from lockstep.session.asides import aside, told
-from lockstep.session.call import Call, Piece
+from lockstep.session.call import Call, Piece, status_of
+from lockstep.session.call import failed as ended
 from lockstep.session.lanes import INSIDE, leave, ours
 from lockstep_langgraph import lanes, responses, turns
 
@@ -225,18 +226,14 @@ def _left(var: ContextVar[Call | None], token: Token[Call | None]) -> None:
 
 def failed(call: Call, error: BaseException) -> None:
     """What a call ran has raised."""
-    if isinstance(error, GeneratorExit):
-        call.end(Status.CLOSED)  # its task was dropped while it waited
-    elif type(error).__name__ == "CancelledError" and type(error).__module__.startswith("asyncio"):
-        call.end(Status.CANCELLED, error)
-    else:
+    if status_of(error) is Status.ERROR:
         try:
             if (response := responses.of(error)) is not None:
                 call.part(aside(_RESPONSE, response))
         except Exception as fault:
             session: Any = call
             session.session.fault("the response in an exception", fault)
-        call.end(Status.ERROR, error)
+    ended(call, error)
 
 
 def taken(call: Any) -> Iterator[Piece]:

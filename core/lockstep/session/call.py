@@ -38,6 +38,7 @@ Held calls
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -66,6 +67,21 @@ class Asked(msgspec.Struct, frozen=True):
     kind: str
     request: Value
     key: Value
+
+
+def status_of(error: BaseException) -> Status:
+    """How a call ended that raised this. That its task was cancelled, or dropped while it waited, is the program's own
+    doing, and no failure of the call."""
+    asyncio = sys.modules.get("asyncio.exceptions")
+    if asyncio is not None and isinstance(error, asyncio.CancelledError):
+        return Status.CANCELLED
+    return Status.CLOSED if isinstance(error, GeneratorExit) else Status.ERROR
+
+
+def failed(call: Call, error: BaseException) -> None:
+    """Recording: ends a call by what it raised."""
+    status = status_of(error)
+    call.end(status, None if status is Status.CLOSED else error)
 
 
 class Inside(Protocol):

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from lockstep.log.model import Status, Value
 from lockstep.session import current
+from lockstep.session.call import failed
 from lockstep.session.exceptions import revive
 from lockstep.taps.http import expected, streams
 from lockstep.taps.http.connections import CONNECTING, exchange_of, forget, origin, put
@@ -78,7 +79,7 @@ def _try(call: Any, connection: Any) -> None:
             connection.connect()
     except BaseException as error:
         _told(call, connection)
-        streams.fail(call, error)
+        failed(call, error)
         raise
     finally:
         forget(connection)
@@ -183,7 +184,7 @@ def _refused(call: Any, connection: Any, name: str, key: dict[str, Value], error
         session = current.session
         if session is not None:
             session.fault("http.client connect", fault)
-    streams.fail(call, error)
+    failed(call, error)
 
 
 def _told(call: Any, connection: Any) -> None:

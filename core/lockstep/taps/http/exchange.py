@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.log.model import Value
 from lockstep.session import current, sites
+from lockstep.session.call import failed
 from lockstep.taps.http import connecting, streams
 from lockstep.taps.http.bodies import CUT
 from lockstep.taps.http.connections import forget, origin
@@ -58,7 +59,7 @@ class Exchange:
         self._ask_live(UNSENT)
         if self.call.held:  # asked before it was sent, so the request does not say it
             self.call.part({"connection": {}})
-        streams.fail(self.call, error)
+        failed(self.call, error)
 
     def receive(self, original: Any) -> Any:
         """Runs the client's `getresponse` with a tee beneath its reader."""
@@ -87,7 +88,7 @@ class Exchange:
             for tee in tees:
                 tee.unparsed()
             if not tees:
-                streams.fail(self.call, error)
+                failed(self.call, error)
             raise
         finally:
             # botocore sets another one while it reads.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import current, sites
-from lockstep.session.call import Asked
+from lockstep.session.call import Asked, failed
 from lockstep.taps.http import bodies, streams
 from lockstep.taps.http.request import Described, absolute, describe, known, offered, with_body
 from lockstep.taps.http.seams import Seam, Seams, parameters
@@ -146,7 +146,7 @@ def _record(session: Any, call: Any, request: Any, original: Any, pool: Any, dra
     except BaseException as error:
         if asking is not None:
             asking.done()
-        streams.fail(call, error)
+        failed(call, error)
         raise
     if asking is not None:
         asking.done()
@@ -162,7 +162,7 @@ async def _arecord(session: Any, call: Any, request: Any, original: Any, pool: A
     except BaseException as error:
         if asking is not None:
             asking.done()
-        streams.fail(call, error)
+        failed(call, error)
         raise
     if asking is not None:
         asking.done()

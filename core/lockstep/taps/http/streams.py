@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lockstep.errors import Code
 from lockstep.log.model import Status
 from lockstep.session import lanes
+from lockstep.session.call import failed
 from lockstep.session.exceptions import revive
 from lockstep.session.ticks import here
 
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
     from lockstep.session.surface import Session
 
 _LATE = frozenset(("anyio", "h11", "h2", "hpack", "hyperframe", "socksio", "ssl"))
-
-
-def fail(call: Any, error: BaseException) -> None:
-    """Recording: ends an effect with an exception. A cancellation or a closed coroutine is the program's doing."""
-    exceptions = sys.modules.get("asyncio.exceptions")
-    if exceptions is not None and isinstance(error, exceptions.CancelledError):
-        call.end(Status.CANCELLED, error)
-    elif isinstance(error, GeneratorExit):
-        call.end(Status.CLOSED)
-    else:
-        call.end(Status.ERROR, error)
 
 
 def raise_end(call: Any, piece: Any) -> NoReturn:
@@ -104,7 +94,7 @@ class TappedStream:
                     call.end(Status.OK)
                     return
                 except BaseException as error:
-                    fail(call, error)
+                    failed(call, error)
                     raise
                 call.part(chunk)
                 yield chunk
@@ -152,7 +142,7 @@ class AsyncTappedStream:
                             await self._stream.aclose()
                             break
                 except BaseException as error:
-                    fail(call, error)
+                    failed(call, error)
                     raise
                 call.part(chunk)
                 yield chunk
@@ -169,7 +159,7 @@ class AsyncTappedStream:
             with call.inside():
                 await self._stream.aclose()
         except BaseException as error:
-            fail(call, error)
+            failed(call, error)
             raise
         if lanes.inside() is None:
             call.part({"closed": True})
