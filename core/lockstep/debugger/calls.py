@@ -12,7 +12,7 @@ import msgspec
 
 from lockstep.debugger import answers, bodies, messages, outcomes
 from lockstep.debugger.answers import body, headers
-from lockstep.debugger.dialects import langchain
+from lockstep.debugger.dialects import framed
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Timeline
 from lockstep.session.asides import is_aside
@@ -76,12 +76,12 @@ def read(timeline: Timeline, effect: Effect) -> Call:
     outcome = timeline.outcome(effect)
     status = effect.status
     conversation = None
-    if effect.kind == MODEL and langchain.is_request(request):
+    framework = framed.dialect(request) if effect.kind == MODEL else None
+    if framework is not None:
+        title, dialect = framework
         parts = list(timeline.parts(effect))
-        said = langchain.answer(parts, outcome if status is Status.OK else None)
-        conversation = messages.Conversation(
-            "langchain", effect.name, langchain.messages(request), said, streamed=bool(parts)
-        )
+        said = dialect.answer(parts, outcome if status is Status.OK else None)
+        conversation = messages.Conversation(title, effect.name, dialect.messages(request), said, streamed=bool(parts))
         shown: Any = outcomes.shown([], outcome, status)
     elif is_exchange(effect.kind, request):
         got = answer(timeline.parts(effect))

@@ -99,8 +99,8 @@ class Given(msgspec.Struct, frozen=True):
 
 
 def give(store: str, address: str, file: str, format_: str, *, force: bool = False) -> Given:
-    """Writes a run, a branch or a step as its framework's adapter has it. Raises StoreError, LS215 where there is no such
-    format; AddressError; and AdapterError LS408 where the adapter is not installed."""
+    """Writes a run, a branch or a step as its framework's adapter has it. Raises StoreError LS215 where it has no such
+    format, AddressError, and AdapterError LS408 where the adapter is not installed."""
     from lockstep.adapter import registry
     from lockstep.log import exchange, meta
     from lockstep.log.store import open_store

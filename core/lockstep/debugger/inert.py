@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockstep.debugger import words
-from lockstep.debugger.dialects import langchain
+from lockstep.debugger.dialects import framed
 from lockstep.debugger.dialects.parts import Message
 from lockstep.log.model import Value
 from lockstep.session.snapshot import TAG
@@ -32,7 +32,7 @@ def message(said: Message) -> str:
 
 def are_messages(value: Value) -> bool:
     """Whether this is a list of messages."""
-    return isinstance(value, list) and bool(value) and all(map(langchain.is_message, value))
+    return isinstance(value, list) and bool(value) and all(map(framed.is_message, value))
 
 
 def _arguments(text: str) -> str:
@@ -56,8 +56,8 @@ def _said(value: Value, room: int) -> str:
 
 
 def _map(value: dict[str, Value], room: int) -> str:
-    if langchain.is_message(value):
-        return message(langchain.message(value))
+    if framed.is_message(value):
+        return message(framed.message(value))
     kind = value.get(TAG)
     if not isinstance(kind, str):
         return f"{{{_fields(value, room, ': ', quoted=True)}}}"

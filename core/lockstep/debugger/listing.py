@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from lockstep.debugger import acted, branches, calls, checkpointed, commanded, ending, live, looked
+from lockstep.debugger import acted, branches, calls, checkpointed, commanded, ending, live, looked, spoken
 from lockstep.debugger.branches import DAMAGED, Fork
 from lockstep.debugger.calls import Call
 from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
@@ -144,6 +144,16 @@ class Acted(Checkpoint, frozen=True, kw_only=True):
     picture: str = ""
 
 
+class Said(Checkpoint, frozen=True, kw_only=True):
+    """The same of a step in which somebody of a team spoke. `messages`: what was said, each with what its speaker did
+    on the way, `inner`; `selected`: who was chosen to speak, by the calls `chosen`; `stop`: why the team stopped."""
+
+    messages: tuple[dict[str, Any], ...]
+    selected: tuple[str, ...]
+    chosen: tuple[str, ...]
+    stop: str
+
+
 def runs(store: Store) -> list[Run]:
     """All runs, newest first, by their metadata."""
     return [_run(store, name) for name in store.names()]
@@ -239,7 +249,10 @@ def show(place: Place) -> Shown:
         if told is not None:
             return _commanded(found, timeline, step, told)
         done = acted.read(timeline, step)
-        return found if done is None else _acted(found, timeline, step, done)
+        if done is not None:
+            return _acted(found, timeline, step, done)
+        said = spoken.read(timeline, step)
+        return found if said is None else _said(found, said)
     reads = looked.of_step(str(address.path), timeline, step)
     closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)
     if closing is not None:
@@ -303,6 +316,16 @@ def _acted(found: Checkpoint, timeline: Timeline, step: Step, told: acted.Acted)
         request=told.arguments, outcome=told.result, error=told.error, effects=found.effects, parent=found.parent,
         source=found.source, changes=(), tasks=(), turn=found.turn, api=told.api, frame=told.frame, url=told.url,
         changed=told.changed, settled=told.settled, attachments=texts, snapshot=tuple(marked),
+    )  # fmt: skip
+
+
+def _said(found: Checkpoint, told: spoken.Spoken) -> Said:
+    return Said(
+        address=found.address, kind=found.kind, name=found.name, lane=found.lane, effect_class=None, site="",
+        status=None, began=found.began, duration=None, request=found.request, outcome=found.outcome, error="",
+        effects=found.effects, parent=found.parent, source=found.source, changes=found.changes, tasks=(),
+        turn=found.turn, messages=told.messages, selected=told.selected, stop=told.stop,
+        chosen=tuple(f"{found.address}{each}" for each in told.chosen),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lockstep.debugger import checkpointed, inert
 from lockstep.debugger.channels import START
-from lockstep.debugger.dialects import langchain
+from lockstep.debugger.dialects import framed
 from lockstep.debugger.lines import Piece, cut, safe
 from lockstep.log import native
 from lockstep.log.timeline import Step, Timeline
@@ -27,10 +27,10 @@ def row(timeline: Timeline, step: Step) -> list[Piece]:
 def _told(name: str, grown: bool, value: Any) -> str:
     """What a channel got, in words."""
     items = value if grown and isinstance(value, list) else [value]
-    if items and (all(map(langchain.is_message, items)) or inert.are_messages(value)):
-        last = items[-1] if langchain.is_message(items[-1]) else items[-1][-1]
+    if items and (all(map(framed.is_message, items)) or inert.are_messages(value)):
+        last = items[-1] if framed.is_message(items[-1]) else items[-1][-1]
         more = f"(+{len(items)}) " if len(items) > 1 else ""
-        return more + inert.message(langchain.message(last))
+        return more + inert.message(framed.message(last))
     if grown:
         return f"{name} + {', '.join(inert.line(item) for item in items)}"
     return inert.line(value) if name == START else f"{name} = {inert.line(value)}"

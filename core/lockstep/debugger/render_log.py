@@ -200,10 +200,13 @@ def _tokens(conversation: Conversation | None) -> str:
     return f"{usage.input if usage.input is not None else '?'}+{usage.output if usage.output is not None else '?'} tok"
 
 
+_CALLED = {"arguments", "call_id"}
+
+
 def arguments(request: Any) -> str:
     """A tool's arguments as they stand in a call."""
     given = _bare(request)
-    if isinstance(given, dict) and isinstance(given.get("arguments"), list):
+    if isinstance(given, dict) and (isinstance(given.get("arguments"), list) or given.keys() == _CALLED):
         given = given["arguments"]  # what else was asked, as a deadline, says less
     if isinstance(given, list):
         return ", ".join(map(_compact, given))

@@ -20,10 +20,12 @@ from lockstep.debugger import (
     render_checkpoint,
     render_commanded,
     render_log,
+    render_spoken,
+    spoken,
     words,
 )
 from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
-from lockstep.debugger.dialects import langchain
+from lockstep.debugger.dialects import framed
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.listing import Checkpoint
 from lockstep.log import checkpoints, native
@@ -88,6 +90,9 @@ def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
     told = acted.read(timeline, step)
     if told is not None:
         return [str(step.number), "", *render_acted.row(step, told, checkpointed.namespace(timeline, step)), ""]
+    said = spoken.read(timeline, step)
+    if said is not None:
+        return [str(step.number), "", *render_spoken.row(timeline, step, said), ""]
     return [str(step.number), "", *render_checkpoint.row(timeline, step), ""]
 
 
@@ -134,6 +139,8 @@ def shown(found: Checkpoint, width: int) -> list[Line]:
         return render_commanded.shown(found, width)
     if isinstance(found, listing.Acted):
         return render_acted.shown(found, width)
+    if isinstance(found, listing.Said):
+        return render_spoken.shown(found, width)
     path = found.address.rpartition(":")[0]
     facts = [
         f"lane {safe(found.lane)}" if found.lane not in ("", "main") else "",
@@ -205,7 +212,7 @@ def _channel(name: str, value: Any, change: ChangeRow | None, width: int) -> lis
             lines.append([f"{'':13}… {first} before (--json shows all)"])
         for index, one in enumerate(value[first:], first):
             is_new = index >= len(value) - new
-            said = inert.message(langchain.message(one))
+            said = inert.message(framed.message(one))
             lines += _labelled("", f"  {'+' if is_new else ' '} {said}", width, "good" if is_new else "")
         return lines
     text = f"{mark} {name}   {inert.line(value)}"

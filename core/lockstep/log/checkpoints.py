@@ -29,6 +29,12 @@ Of an action, as on the page of a browser, a record says
     "settled": false                the page was not at rest when the digest behind it was taken
     "seconds": n                    that it took
 
+Of what somebody in a team of agents said, the state has it in the channel "messages", beside "selected" and "stop" (who
+was chosen to speak, and why the team stopped), and the record says
+
+    "was": [{"id", "created_at"}, …]     of each message, and of what its speaker did on the way: as they really were
+    "consistent": false                  the state is not one that the team could be given again
+
 What people look at beside its state (a picture, a text) are WRITES events of the STEP: what="attachment", name: which,
 body: {"content": text or bytes}. They are no part of any digest.
 
@@ -57,6 +63,7 @@ CHANNELS, GONE, WHOLE = "channels", "gone", "whole"
 VALUE, KEEP, ITEMS = "value", "keep", "items"
 JOBS, COMMANDS, CLOCK, FAILED, REJECTED = "jobs", "commands", "clock", "failed", "rejected"
 ACTION, CONTENT = "action", "content"
+WAS = "was"
 
 type State = dict[str, Value]
 
