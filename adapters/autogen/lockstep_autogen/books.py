@@ -27,11 +27,14 @@ def versions() -> dict[str, Value]:
     return found
 
 
-def journal(store: str | os.PathLike[str] | None, run: str, kind: str, unseen: Sequence[str]) -> Journal:
+def journal(
+    store: str | os.PathLike[str] | None, run: str, kind: str, unseen: Sequence[str], members: Sequence[str] = ()
+) -> Journal:
     """A new run `autogen/<run>` or, if that exists, `autogen/<run>-2`, … Raises StoreError.
 
-    kind    the class of what is recorded
-    unseen  what of it is not, in words
+    kind     the class of what is recorded
+    unseen   what of it is not, in words
+    members  the names of a team and its agents, which a team that is to do it again has too
     """
     with open_store(os.fspath(store) if store is not None else None, create=True) as opened:
         path = opened.path
@@ -39,6 +42,8 @@ def journal(store: str | os.PathLike[str] | None, run: str, kind: str, unseen: S
     while True:
         name = f"{quote(run)[:_LONGEST]}{f'-{number}' if number > 1 else ''}"
         native: dict[str, Value] = {"run": name, "class": kind, "unseen": [*unseen]}
+        if members:
+            native["members"] = [*members]
         told: dict[str, Value] = {"adapter": adapter.name, "native": native, "versions": versions()}
         made = Journal.open(path, f"{adapter.name}/{name}", told)
         if made.is_new:

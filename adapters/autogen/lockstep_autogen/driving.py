@@ -155,12 +155,18 @@ def alone[T](running: Coroutine[Any, Any, T]) -> T:
 
 
 async def _cleared[T](running: Coroutine[Any, Any, T]) -> T:
+    # To look at what was there before takes longer than all the rest.
+    frozen = gc.get_freeze_count() == 0
+    if frozen:
+        gc.freeze()
     try:
         return await running
     finally:
         # Clients of models close their connections when they are collected, which has to be in the loop that they have
         # them in: later they would complain on stderr that it is closed.
         gc.collect()
+        if frozen:
+            gc.unfreeze()
         left = asyncio.all_tasks() - {asyncio.current_task()}
         if left:
             await asyncio.wait(left, timeout=_CLOSES)

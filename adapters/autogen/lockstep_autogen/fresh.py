@@ -10,6 +10,7 @@ from autogen_agentchat.base import ChatAgent, Team
 from lockstep.errors import Code, TargetError
 from lockstep_autogen.adapter import factory
 from lockstep_autogen.attaching import attached
+from lockstep_autogen.naming import members
 
 _DEEP = 8  # teams in teams
 
@@ -76,11 +77,6 @@ def _same(team: Any, meta: Mapping[str, Any], name: str) -> None:
             Code.BAD_TARGET,
             f"{name} made another team than the recorded one: {_listed(now)} in place of {_listed(was)}",
         )
-
-
-def members(team: Any) -> list[str]:
-    """The name of a team or agent, and those of its participants."""
-    return [str(team.name), *(str(each.name) for each in getattr(team, "_participants", None) or ())]
 
 
 def _listed(names: Any) -> str:

@@ -6,9 +6,16 @@ beside each other are told apart: `inner` and `inner~2`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from lockstep.log.address import quote
 
 MANAGER = "manager"  # who selects speakers, or plans for them
+
+
+def members(team: Any) -> list[str]:
+    """The name of a team or agent, and those of its participants."""
+    return [str(team.name), *(str(each.name) for each in getattr(team, "_participants", None) or ())]
 
 
 class Names:

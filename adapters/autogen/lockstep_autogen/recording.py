@@ -18,7 +18,7 @@ from lockstep.session import current as sessions
 from lockstep.session.call import Call
 from lockstep.session.effects import Ignored
 from lockstep.session.native import Journal
-from lockstep_autogen import attaching, books, canonical, insession, layout, states
+from lockstep_autogen import attaching, books, canonical, insession, layout, naming, states
 from lockstep_autogen.attaching import Root
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.seams import Asked, Seams
@@ -191,7 +191,8 @@ class Recording:
             try:
                 root: Root = self._root()
                 name = self._run or str(root.target.name)
-                self._journal = books.journal(self._store, name, type(root.target).__name__, root.unseen)
+                kind, members = type(root.target).__name__, naming.members(root.target)
+                self._journal = books.journal(self._store, name, kind, root.unseen, members)
                 if self._journal.run != f"autogen/{name}":
                     log.warning("the run of this team is called %s", self._journal.run)
                 weakref.finalize(root.target, self._journal.close)
