@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.adapter.native import Played, ReplayOptions
+from lockstep.adapter.native import Played, ReplayOptions, check_range
 from lockstep.errors import Code, Stop, TargetError
 from lockstep.log import checkpoints
 from lockstep.log.model import Event, Status, Value
@@ -80,22 +80,10 @@ class Session:
         self.chosen = self._choose()
 
     def _choose(self) -> Sequence[RecordedTurn]:
-        every = self.record.turns
-        number, until = self.options.turn, self.options.until
-        if number is not None:
-            every = tuple(turn for turn in every if turn.number == number)
-            if not every:
-                raise TargetError(
-                    Code.BAD_TARGET, f"this conversation has no turn {number}: it has {len(self.record.turns)}"
-                )
-        if until is not None:
-            if not 0 <= until < len(self.record.steps):
-                raise TargetError(
-                    Code.BAD_TARGET, f"this conversation has no step {until}: its last is {len(self.record.steps) - 1}"
-                )
-            stop = self.record.position(until)
-            every = tuple(turn for turn in every if turn.pos < stop)
-        return every
+        record, number, until = self.record, self.options.turn, self.options.until
+        check_range(self.options, "this conversation", len(record.turns), len(record.steps))
+        stop = record.position(until) if until is not None else sys.maxsize
+        return [turn for turn in record.turns if number in (None, turn.number) and turn.pos < stop]
 
     def played(self) -> Played:
         latch = self.server.latch

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from lockstep.adapter.native import Played, ReplayOptions
+from lockstep.adapter.native import Played, ReplayOptions, check_range
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Status, Value
 from lockstep.log.store import RunReader
@@ -208,13 +208,8 @@ def _chosen(recorded: Recorded, options: ReplayOptions) -> tuple[Ran, ...]:
     if not runs:
         raise TargetError(Code.BAD_TARGET, f"{recorded.address} was cut off before its first turn began")
     number, until = options.turn, options.until
-    if number is not None:
-        if number > len(runs):
-            raise TargetError(Code.BAD_TARGET, f"{recorded.address} has no turn {number}: it has {len(runs)}")
-        runs = runs[:number]
+    check_range(options, recorded.address, len(runs), len(recorded.steps))
+    runs = runs[:number]
     if until is not None:
-        last = len(recorded.steps) - 1
-        if not 0 <= until <= last:
-            raise TargetError(Code.BAD_TARGET, f"{recorded.address} has no step {until}: its last is {last}")
         runs = tuple(run for run in runs if run.pos < recorded.steps[until].pos)
     return runs

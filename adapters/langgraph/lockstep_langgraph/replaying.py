@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import sys
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Self
 
 import msgspec
 
-from lockstep.adapter.native import Played, ReplayOptions
+from lockstep.adapter.native import Played, ReplayOptions, check_range
 from lockstep.errors import Code, LockstepError, Stop, TargetError
 from lockstep.log.model import Status, Value
 from lockstep.log.store import RunReader
@@ -109,24 +110,10 @@ class Session:
         return any(_is_async(turn.entry) for turn in self._chosen)
 
     def _choose(self) -> Sequence[RecordedTurn]:
-        every = self.record.turns
-        number, until = self.options.turn, self.options.until
-        if number is not None:
-            every = tuple(turn for turn in every if turn.number == number)
-            if not every:
-                raise TargetError(
-                    Code.BAD_TARGET,
-                    f"thread {self.thread!r} has no turn {number}: it has {len(self.record.turns)}",
-                )
-        if until is not None:
-            if not 0 <= until < len(self.record.steps):
-                raise TargetError(
-                    Code.BAD_TARGET,
-                    f"thread {self.thread!r} has no step {until}: its last is {len(self.record.steps) - 1}",
-                )
-            stop = self.record.position(until)
-            every = tuple(turn for turn in every if turn.pos < stop)
-        return every
+        record, number, until = self.record, self.options.turn, self.options.until
+        check_range(self.options, f"thread {self.thread!r}", len(record.turns), len(record.steps))
+        stop = record.position(until) if until is not None else sys.maxsize
+        return [turn for turn in record.turns if number in (None, turn.number) and turn.pos < stop]
 
     def __enter__(self) -> Self:
         patches.install()

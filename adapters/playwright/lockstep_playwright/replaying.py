@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.adapter.native import Played, ReplayOptions
+from lockstep.adapter.native import Played, ReplayOptions, check_range
 from lockstep.errors import Code, TargetError
 from lockstep.log.store import RunReader
 from lockstep.session import coverage
@@ -90,8 +90,4 @@ def _refuse(recorded: Recorded, options: ReplayOptions) -> None:
             Code.BAD_TARGET,
             f"depth {options.depth!r} is nothing that a browser's run has: its function runs, in a real browser",
         )
-    if options.turn not in (None, 1):
-        raise TargetError(Code.BAD_TARGET, f"{recorded.address} has no turn {options.turn}: a browser's run has one")
-    if options.until is not None and not 0 <= options.until < len(recorded.record.steps):
-        last = len(recorded.record.steps) - 1
-        raise TargetError(Code.BAD_TARGET, f"{recorded.address} has no step {options.until}: its last is {last}")
+    check_range(options, recorded.address, turns=1, steps=len(recorded.record.steps))

@@ -12,7 +12,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lockstep.adapter.native import Played, ReplayOptions
+from lockstep.adapter.native import Played, ReplayOptions, check_range
 from lockstep.errors import Code, Difference, TargetError
 from lockstep.log.model import Value
 from lockstep.log.store import RunReader
@@ -87,21 +87,9 @@ class Replaying:
             )
 
     def _choose(self) -> tuple[ExecutionTurn, ...]:
-        every = self.recorded.turns
-        number, until = self.options.turn, self.options.until
-        if number is not None:
-            every = tuple(turn for turn in every if turn.number == number)
-            if not every:
-                raise TargetError(
-                    Code.BAD_TARGET, f"{self.address} has no turn {number}: it has {len(self.recorded.turns)}"
-                )
-        if until is not None:
-            if not 0 <= until < len(self.recorded.steps):
-                raise TargetError(
-                    Code.BAD_TARGET, f"{self.address} has no step {until}: its last is {len(self.recorded.steps) - 1}"
-                )
-            every = tuple(turn for turn in every if turn.first <= until)
-        return every
+        every, number, until = self.recorded.turns, self.options.turn, self.options.until
+        check_range(self.options, self.address, len(every), len(self.recorded.steps))
+        return tuple(turn for turn in every if number in (None, turn.number) and (until is None or turn.first <= until))
 
     # Running.
 

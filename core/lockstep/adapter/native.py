@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
+from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 from lockstep.session.policy import Policy
 from lockstep.session.report import Report
@@ -45,6 +46,18 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 0.0
     deadline: float = 30.0
     own: Mapping[str, Any] = {}
+
+
+def check_range(options: ReplayOptions, run: str, turns: int, steps: int) -> None:
+    """Raises TargetError LS402 where a replay is to be of a turn, or up to a step, that the run has not.
+
+    run           how the error calls it
+    turns, steps  how many it has
+    """
+    if options.turn is not None and not 0 < options.turn <= turns:
+        raise TargetError(Code.BAD_TARGET, f"{run} has no turn {options.turn}: it has {turns}")
+    if options.until is not None and not 0 <= options.until < steps:
+        raise TargetError(Code.BAD_TARGET, f"{run} has no step {options.until}: its last is {steps - 1}")
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
