@@ -56,6 +56,11 @@ class Root:
     """
 
     def __init__(self, target: Any, seams: Seams) -> None:
+        """Raises TargetError LS402 for what is no team or agent."""
+        if not isinstance(target, (Team, ChatAgent)):
+            raise TargetError(
+                Code.BAD_TARGET, f"attach takes a team or an agent of autogen_agentchat, not a {type(target).__name__}"
+            )
         self.target = target
         self.seams = seams
         self.names = Names()
@@ -93,12 +98,8 @@ def running() -> Root | None:
 
 
 def attach(root: Root) -> None:
-    """Puts the seams into it. Raises TargetError LS402 for what is no team or agent, or is attached already."""
+    """Puts the seams into it. Raises TargetError LS402 for what is attached already."""
     target = root.target
-    if not isinstance(target, (Team, ChatAgent)):
-        raise TargetError(
-            Code.BAD_TARGET, f"attach takes a team or an agent of autogen_agentchat, not a {type(target).__name__}"
-        )
     if attached(target) is not None:
         raise TargetError(Code.BAD_TARGET, f"{target.name} is attached already: once, before its first run")
     if isinstance(target, Team):

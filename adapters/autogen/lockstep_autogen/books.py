@@ -27,6 +27,11 @@ def versions() -> dict[str, Value]:
     return found
 
 
+def run_name(name: str, number: int = 1) -> str:
+    """What a run is called; from 2 on where earlier ones have the name."""
+    return f"{adapter.name}/{quote(name)[:_LONGEST]}{f'-{number}' if number > 1 else ''}"
+
+
 def journal(
     store: str | os.PathLike[str] | None, run: str, kind: str, unseen: Sequence[str], members: Sequence[str] = ()
 ) -> Journal:
@@ -40,12 +45,12 @@ def journal(
         path = opened.path
     number = 1
     while True:
-        name = f"{quote(run)[:_LONGEST]}{f'-{number}' if number > 1 else ''}"
-        native: dict[str, Value] = {"run": name, "class": kind, "unseen": [*unseen]}
+        name = run_name(run, number)
+        native: dict[str, Value] = {"run": name.removeprefix(f"{adapter.name}/"), "class": kind, "unseen": [*unseen]}
         if members:
             native["members"] = [*members]
         told: dict[str, Value] = {"adapter": adapter.name, "native": native, "versions": versions()}
-        made = Journal.open(path, f"{adapter.name}/{name}", told)
+        made = Journal.open(path, name, told)
         if made.is_new:
             return made
         made.close()

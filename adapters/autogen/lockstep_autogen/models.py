@@ -44,7 +44,7 @@ class Model(Proxy):
             with Running(call):
                 result = await client.create(*args, **options)
         except BaseException as error:
-            place.root.broken = error
+            place.broke(error)
             failed(call, error)
             raise
         call.end(Status.OK, _value(place, result))
@@ -79,7 +79,7 @@ class Model(Proxy):
                 except StopAsyncIteration:
                     break
                 except BaseException as error:
-                    place.root.broken = error
+                    place.broke(error)
                     failed(call, error)
                     raise
                 if isinstance(item, str):

@@ -61,3 +61,7 @@ class Place(msgspec.Struct, frozen=True):
     def fault(self, where: str, error: BaseException) -> None:
         """Something of ours went wrong with a call that runs for real."""
         self.root.seams.told.fault(where, error)
+
+    def broke(self, error: BaseException) -> None:
+        """A model has failed with this."""
+        self.root.broken = error

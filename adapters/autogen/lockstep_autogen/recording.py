@@ -193,7 +193,7 @@ class Recording:
                 name = self._run or str(root.target.name)
                 kind, members = type(root.target).__name__, naming.members(root.target)
                 self._journal = books.journal(self._store, name, kind, root.unseen, members)
-                if self._journal.run != f"autogen/{name}":
+                if self._journal.run != books.run_name(name):
                     log.warning("the run of this team is called %s", self._journal.run)
                 weakref.finalize(root.target, self._journal.close)
             except Exception as error:

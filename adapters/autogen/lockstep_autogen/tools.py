@@ -257,16 +257,15 @@ def watch_annotations(bench: Any) -> None:
     noted: dict[str, Any] = {}
     plainly = actor.call
 
-    def note(future: Any) -> None:
+    async def listed(awaited: Any) -> Any:
+        found = await awaited
         with suppress(Exception):
-            for tool in getattr(future.result(), "tools", ()):
-                noted[tool.name] = tool.annotations
+            noted.update((tool.name, tool.annotations) for tool in getattr(found, "tools", ()))
+        return found
 
     async def call(kind: Any, *args: Any, **options: Any) -> Any:
-        future = await plainly(kind, *args, **options)
-        if kind == "list_tools" and hasattr(future, "add_done_callback"):
-            future.add_done_callback(note)
-        return future
+        awaited = await plainly(kind, *args, **options)
+        return listed(awaited) if kind == "list_tools" else awaited
 
     with suppress(AttributeError, TypeError):  # one that takes no attributes
         setattr(actor, _ANNOTATIONS, noted)

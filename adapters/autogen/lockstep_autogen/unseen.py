@@ -71,9 +71,16 @@ class _Anywhere:
         return place.asked(kind, make) if place is not None else None
 
     def fault(self, where: str, error: BaseException) -> None:
+        """See `Place.fault`."""
         place = _here()
         if place is not None:
             place.fault(where, error)
+
+    def broke(self, error: BaseException) -> None:
+        """See `Place.broke`."""
+        place = _here()
+        if place is not None:
+            place.broke(error)
 
 
 def _here() -> Place | None:

@@ -11,8 +11,8 @@ import teams
 import lockstep_autogen
 from lockstep.testing import Provider
 
-# Who closes each step, where that is not who speaks: an orchestrator speaks with whom it has chosen, teams in teams have
-# steps of their own, an agent that is used as a tool has none.
+# Who closes each step, where that is not who speaks: an orchestrator speaks with whom it has chosen, teams in teams
+# have steps of their own, an agent that is used as a tool has none.
 _STEPS = {
     "magentic": [
         "user", "MagenticOneOrchestrator, coder", "MagenticOneOrchestrator, surfer", "MagenticOneOrchestrator",
