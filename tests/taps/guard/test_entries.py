@@ -60,6 +60,15 @@ def test_a_connection_that_was_open_before_the_session_is_named(session: Any, cl
     assert session.record(lambda: None).uncovered == ()
 
 
+def test_a_connection_that_nobody_holds_any_more_is_not_named(session: Any, client: Any) -> None:
+    """What is in a circle stays until the collector comes, and that may be long after a test that made it."""
+    watch(client, Way("__init__", "Connection", (0, "address")), late=True)
+    opened = client.Connection("db.example")
+    opened.itself = opened
+    del opened
+    assert session.record(lambda: None).uncovered == ()
+
+
 def test_what_was_opened_by_a_function_before_the_session_is_named_too(session: Any, client: Any) -> None:
     watch(client, Way("connect", "", (0, "address")))
     opened = client.connect("db.example")

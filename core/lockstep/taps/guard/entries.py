@@ -57,11 +57,15 @@ def began() -> None:
     for client in tuple(_loaded.values()):
         _judge(session, client)
     classes = {kind: source for source, kinds in _early.items() for kind in kinds}
-    if classes:
-        for found in gc.get_objects():
-            source = classes.pop(type(found), None)
-            if source is not None:
-                session.note(source, f"{type(found).__qualname__} (made before the session began)")  # type: ignore[union-attr]
+    if classes and _living(classes):
+        gc.collect()  # what nobody holds any more is no client
+        for kind in _living(classes):
+            session.note(classes[kind], f"{kind.__qualname__} (made before the session began)")  # type: ignore[union-attr]
+
+
+def _living(classes: dict[type, str]) -> list[type]:
+    """Those of these classes that have objects."""
+    return list(dict.fromkeys(kind for kind in map(type, gc.get_objects()) if kind in classes))
 
 
 def unused() -> list[str]:
