@@ -5,13 +5,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from browser_site import Site
 
-import lockstep
-import lockstep_playwright  # noqa: F401  as the program of a session in code does that taps a context
 from lockstep.errors import Code
 
 AGENTS = Path(__file__).with_name("wire_agents.py")
@@ -71,29 +68,19 @@ def test_a_moved_line_is_no_difference(site: Site, chromium: str, tmp_path: Path
 
 
 def test_a_session_in_code_does_the_same(site: Site, chromium: str) -> None:
-    from playwright.sync_api import sync_playwright
-
-    selectors = ["li"]
-
-    def shop() -> Any:
-        with sync_playwright() as playwright:
-            page = playwright.chromium.launch(executable_path=chromium).new_page()
-            page.goto(f"{site.url}/basket")
-            page.fill("#item", "tea")
-            page.click("#add")
-            return page.inner_text(selectors[0]), page.evaluate("Math.random()")
-
-    with lockstep.record("shop"):
-        bought = shop()
-    site.kill()
-    replay = lockstep.replay("shop", shop)
-    assert (replay.identical, replay.result) == (True, bought), (replay.divergence, replay.report)
-    selectors[0] = "#count"
-    replay = lockstep.replay("shop", shop)
-    assert not replay.identical
-    assert replay.report.difference is not None
-    assert replay.report.difference.code == Code.OUTPUT
-    assert '"selector": "#count"' in str(replay.divergence)
+    """In a process that has no more in it than this: a session names what else is open in its process."""
+    told = [sys.executable, str(AGENTS.with_name("wire_session.py")), site.url, chromium]
+    with subprocess.Popen(told, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdin is not None and agent.stdout is not None
+        bought = json.loads(agent.stdout.readline())
+        site.kill()
+        agent.stdin.write("the site is gone\n")
+        agent.stdin.close()
+        same, changed = (json.loads(line) for line in agent.stdout)
+    assert same == {"identical": True, "result": bought, "divergence": None, "uncovered": []}
+    assert not changed["identical"]
+    assert changed["divergence"].startswith("✗ diverged") and Code.OUTPUT in changed["divergence"]
+    assert '"selector": "#count"' in changed["divergence"]
 
 
 def test_a_fork_leaves_before_or_after_the_conversation_with_the_driver(site: Site, chromium: str) -> None:
