@@ -81,10 +81,11 @@ def _find(timeline: Timeline, address: str) -> Effect:
 
 def _said(step: Step) -> Effect | None:
     """The last answer of the one agent that spoke in a step, None where several spoke, or nobody asked anything."""
-    speaker = f"/{quote(step.name)}"
+    speaker = quote(step.name)
     found = [
         effect for effect in step.effects
-        if effect.kind in (layout.MODEL, layout.HUMAN) and effect.end is not None and effect.lane.endswith(speaker)
+        if effect.kind in (layout.MODEL, layout.HUMAN) and effect.end is not None
+        and effect.lane.rpartition("/")[2] == speaker
     ]  # fmt: skip
     return max(found, key=lambda effect: effect.begin.pos, default=None)
 
