@@ -29,7 +29,7 @@ from lockstep.log.model import Kind, Status, Value
 from lockstep.log.timeline import Effect, Place, Step, Timeline
 from lockstep.session.call import Piece
 from lockstep.session.tail import Edit as Answered
-from lockstep_autogen import layout
+from lockstep_autogen import humans, layout
 
 _CONTENT = "content"
 _CALLS, _SAID = "function_calls", "stop"  # how an answer says that it ended: with calls of tools, or with words
@@ -84,8 +84,8 @@ def _said(step: Step) -> Effect | None:
     speaker = quote(step.name)
     found = [
         effect for effect in step.effects
-        if effect.kind in (layout.MODEL, layout.HUMAN) and effect.end is not None
-        and effect.lane.rpartition("/")[2] == speaker
+        if (effect.kind == layout.MODEL or (effect.kind == layout.HUMAN and effect.name == humans.NAME))
+        and effect.end is not None and effect.lane.rpartition("/")[2] == speaker
     ]  # fmt: skip
     return max(found, key=lambda effect: effect.begin.pos, default=None)
 

@@ -22,7 +22,7 @@ def said_in(run: str) -> list[tuple[int, str]]:
     for step in runs.steps(run):
         for effect in step.effects:
             speaker = effect.lane.rpartition("/")[2]
-            if effect.kind in ("model", "human") and speaker in step.name.split(", "):
+            if (effect.kind == "model" or effect.name == "input") and speaker in step.name.split(", "):
                 found[step.number, speaker] = f"{step.number}.{effect.number}"
     return [(step, address) for (step, _), address in found.items()]
 
@@ -39,16 +39,16 @@ def test_the_edited_message_is_the_first_that_differs(kind: teams.Kind, provider
         first = runs.first_other(result, fork.result)
         assert "EDITED" in str(fork.result.messages[first]).upper()
         assert provider.requests - before == len(asked_past(fork.address, "model"))
-        assert len(teams.ran) == len(asked_past(fork.address, "tool")) + len(asked_past(fork.address, "human"))
+        assert len(teams.ran) == len([*asked_past(fork.address, "tool"), *asked_past(fork.address, "human", "input")])
     runs.is_again(lockstep.replay(fork.address, kind.make), fork.result)
 
 
-def asked_past(address: str, kind: str) -> list[str]:
+def asked_past(address: str, kind: str, name: str = "") -> list[str]:
     """The calls of a branch that ran for real."""
     left = runs.timeline(address, lambda timeline: timeline.reader.branches[-1].pos)
     return [
         at for at, effect in runs.calls(address, kind)
-        if effect.begin.pos > left and effect.end is not None and not effect.end.name
+        if effect.begin.pos > left and effect.end is not None and not effect.end.name and name in ("", effect.name)
     ]  # fmt: skip
 
 
