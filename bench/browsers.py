@@ -115,12 +115,14 @@ def fidelity(sizes: Sizes) -> Iterator[Fidelity]:
 def loads(sizes: Sizes) -> Iterator[Row]:
     """A page of a hundred requests."""
     found = _told("browse_load.py", sizes.loads)
-    plain = found.pop("plain")
-    yield Row("a page of 100 requests", "ms", [each * 1e3 for each in plain])
-    for name, title in (("socket", "own socket"), ("sessions", "Playwright's sessions")):
-        for verb, most in (("recorded", 1.3), ("replayed", 1.0)):
-            ratios = [each / bare for each, bare in zip(found[f"{name} {verb}"], plain, strict=True)]
-            yield Row(f"the same, {verb} over {title} / plain", "", ratios, most)
+    plain = found["plain"]
+    for page_name in plain[0]:
+        yield Row(f"a page of 100 requests, answered {page_name}", "ms", [each[page_name] * 1e3 for each in plain])
+        for name, title in (("socket", "own socket"), ("sessions", "Playwright's sessions")):
+            for verb, most in (("recorded", 1.3), ("replayed", 1.0)):
+                pairs = zip(found[f"{name} {verb}"], plain, strict=True)
+                ratios = [each[page_name] / bare[page_name] for each, bare in pairs]
+                yield Row(f"the same, {verb} over {title} / plain", "", ratios, most)
 
 
 def wires(sizes: Sizes) -> Iterator[Row]:

@@ -5,7 +5,7 @@ with Site() as site:
     site.url + "/form/1"      # a form: fill #name, click #send; /form/2 is the next one. Cookie `visits` counts
     site.url + "/prices?bad=17"   # thirty answers, one after another; that one spoils the total
     site.url + "/basket"      # fill #item, click #add, as often as one likes
-    site.url + "/load"        # a hundred requests; then `window.loaded`
+    site.url + "/load"        # a hundred requests; then `window.loaded`. `?after=`: seconds that each answer takes
     site.hits()               # each request that was made: method, path, host, cookie, body
     with site.gone() as canary:   # the server is killed; from here on somebody else listens there
         canary.connects()     # the first bytes of each connection that was made

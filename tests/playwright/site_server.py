@@ -266,6 +266,8 @@ class Answers:
         return web.Response(text=request.match_info["number"])
 
     async def large(self, request: web.Request) -> web.Response:
+        """16 kB, likewise."""
+        await asyncio.sleep(float(request.query.get("after", 0)))
         return web.Response(text=LARGE)
 
     def application(self) -> web.Application:

@@ -11,6 +11,7 @@ from lockstep.session.native.calls import Calls
 from lockstep_playwright.layout import HTTP, SOCKET
 from lockstep_playwright.network import requests
 from lockstep_playwright.network.exchange import Asked, Decision, Go, Head, Headers
+from lockstep_playwright.network.running import Running
 from lockstep_playwright.network.sockets import Told
 
 
@@ -22,7 +23,7 @@ class Recorder:
     def __init__(self, calls: Calls) -> None:
         self.sockets: Told | None = self
         self._calls = calls
-        self._open: dict[str, Call] = {}
+        self._running = Running()
         self._sockets: dict[str, Call] = {}
 
     async def asked(self, asked: Asked) -> Decision:
@@ -33,32 +34,20 @@ class Recorder:
         told = requests.told(asked)
         call = self._calls.call(asked.lane, HTTP)
         call.ask(told.name, told.request, told.key, declared=told.declared)
-        self._open[asked.id] = call
+        self._running.begin(asked, call)
         return Go()
 
     def answered(self, asked: Asked, head: Head) -> None:
         """See `Answerer.answered`."""
-        call = self._open.get(asked.id)
-        if call is not None:
-            call.part(head.part())
+        self._running.answered(asked, head)
 
     def part(self, asked: Asked, data: bytes, when: int = 0) -> None:
         """See `Answerer.part`."""
-        call = self._open.get(asked.id)
-        if call is not None:
-            call.part(data)
+        self._running.part(asked, data)
 
     def over(self, asked: Asked, error: str = "", *, cancelled: bool = False) -> None:
         """See `Answerer.over`."""
-        call = self._open.pop(asked.id, None)
-        if call is None:
-            return
-        if cancelled:
-            call.end(Status.CANCELLED)
-        elif error:
-            call.end(Status.ERROR, {"error": error})
-        else:
-            call.end(Status.OK)
+        self._running.over(asked, error, cancelled=cancelled)
 
     # WebSockets.
 

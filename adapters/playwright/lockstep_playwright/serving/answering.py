@@ -22,6 +22,7 @@ from lockstep.session.call import Call, Piece
 from lockstep.session.native.calls import Calls
 from lockstep_playwright.network import errors, requests
 from lockstep_playwright.network.exchange import Asked, Decision, Fail, Fulfil, Go, Head, Hold
+from lockstep_playwright.network.running import Running
 from lockstep_playwright.network.sockets import Told
 from lockstep_playwright.serving import cookies, outcome, streams
 from lockstep_playwright.serving.lasting import Kept
@@ -53,7 +54,7 @@ class Answering:
         self.jar: cookies.Jar | None = None  # once the browser is connected to
         self._kept = Kept()
         self._streams: dict[str, Call] = {}
-        self._live: dict[str, Call] = {}
+        self._live = Running()
         self._waiting: dict[str, tuple[asyncio.Task[Any], Call]] = {}
 
     async def asked(self, asked: Asked) -> Decision:
@@ -70,7 +71,7 @@ class Answering:
         except Stop:
             return Fail()
         if found.call.live:
-            self._live[asked.id] = found.call
+            self._live.begin(asked, found.call)
             return Go()
         task = asyncio.current_task()
         assert task is not None
@@ -159,20 +160,14 @@ class Answering:
     # Of what runs for real, past the cut of a fork.
 
     def answered(self, asked: Asked, head: Head) -> None:
-        call = self._live.get(asked.id)
-        if call is not None:
-            call.part(head.part())
+        self._live.answered(asked, head)
 
     def part(self, asked: Asked, data: bytes, when: int = 0) -> None:
-        call = self._live.get(asked.id)
-        if call is not None:
-            call.part(data)
+        self._live.part(asked, data)
 
     def over(self, asked: Asked, error: str = "", *, cancelled: bool = False) -> None:
         """Also of one that is served: its page has given it up, so nobody waits for its answer."""
-        live = self._live.pop(asked.id, None)
-        if live is not None:
-            _end(live, error, cancelled=cancelled)
+        self._live.over(asked, error, cancelled=cancelled)
         stream = self._streams.pop(asked.id, None)
         if stream is not None:
             stream.end(Status.CANCELLED)
@@ -180,15 +175,6 @@ class Answering:
         if task is not None and call is not None:
             call.end(Status.CANCELLED)
             task.cancel()
-
-
-def _end(call: Call, error: str, *, cancelled: bool) -> None:
-    if cancelled:
-        call.end(Status.CANCELLED)
-    elif error:
-        call.end(Status.ERROR, {"error": error})
-    else:
-        call.end(Status.OK)
 
 
 def _given(found: Match) -> list[Piece]:
