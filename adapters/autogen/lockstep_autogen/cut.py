@@ -30,7 +30,7 @@ _MOST_TURNS = 1000  # of the loop, for everybody to hear what was said
 
 
 def name_in(message: Any) -> str:
-    """Who says something with a message to a team, as `layout.HEARD` has it; "" of any other message."""
+    """Who says something with a message to a team, as `layout.ORDER` has it; "" of any other message."""
     # Classes of AutoGen's that are no public ones: by their names.
     kind = type(message).__name__
     if kind in _ANSWERS:
@@ -114,11 +114,11 @@ class Ear:
     def _moment(self, *, consistent: bool = True, stop: str = "") -> Moment:
         spoken, self._spoken = tuple(self._spoken), []
         selected, self._selected = tuple(self._selected), []
-        heard, self._order = tuple(self._order), []
+        order, self._order = tuple(self._order), []
         stop, self._stop = stop or self._stop, ""
         return Moment(
             lane=self.lane, team=self._team, spoken=spoken, selected=selected, stop=stop, consistent=consistent,
-            heard=heard if sum(name.startswith(ANSWER) for name in heard) > 1 else (),
+            order=order if sum(name.startswith(ANSWER) for name in order) > 1 else (),
         )  # fmt: skip
 
     def _noted(self, note: Any, *told: Any) -> None:

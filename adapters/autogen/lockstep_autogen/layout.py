@@ -13,7 +13,7 @@ and beside them, counted in no digest,
 
     "was"        {"id", "created_at"} of each message and of what is in it, in order: as they really were
     "consistent" False where the state was not that of a cut
-    "heard"      of those who spoke at once, in what order the team heard them: [[name, how often in a row], …], of an
+    "order"      of those who spoke at once, in what order the team heard them: [[name, how often in a row], …], of an
                  agent's answer `=name`
 
 A turn that Ctrl-C or a model that failed has cut off has no END: it reads as interrupted. One that ended by another
@@ -48,9 +48,9 @@ RESTORE = "restore"  # the entry of a turn in which a team was given a recorded 
 
 MESSAGES, SELECTED, STOP = "messages", "selected", "stop"
 SAID = (MESSAGES, SELECTED, STOP)  # the channels that are no state
-WAS, CONSISTENT, HEARD = "was", "consistent", "heard"
+WAS, CONSISTENT, ORDER = "was", "consistent", "order"
 
-ANSWER = "="  # before a name in `HEARD`: of its answer, and not of a message on the way to it
+ANSWER = "="  # before a name in `ORDER`: of its answer, and not of a message on the way to it
 
 
 class Spoken(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     selected    whom the team chose to speak
     stop        why it stops now, "" where it does not
     consistent  whether the team's state is whole: everybody has heard everything, and nobody has been chosen yet
-    heard       in what order the team heard those who spoke at once, pieces of streams included: see `HEARD`
+    order       in which the team heard those who spoke at once, pieces of streams included: see `ORDER`
     """
 
     lane: str
@@ -85,7 +85,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     selected: tuple[str, ...] = ()
     stop: str = ""
     consistent: bool = True
-    heard: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

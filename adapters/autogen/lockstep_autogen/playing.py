@@ -86,7 +86,7 @@ class Player:
         """Returns when those who spoke in a step before this one have spoken."""
         order = self._orders.get(step.number)
         if order is None:
-            heard = self._recorded.record.field(step.seq, layout.HEARD)
+            heard = self._recorded.record.field(step.seq, layout.ORDER)
             order = self._orders[step.number] = speaking.Order(layout.one_by_one(heard))
         await order.turn(name)
 

@@ -84,8 +84,8 @@ class Steps:
     ) -> tuple[dict[str, Value], Last]:  # fmt: skip
         last = self.last.get(moment.lane)
         body = layout.body_of(last.channels if last else None, after, was, consistent=moment.consistent)
-        if moment.heard:
-            body[layout.HEARD] = layout.in_a_row(moment.heard)
+        if moment.order:
+            body[layout.ORDER] = layout.in_a_row(moment.order)
         return body, Last(last.pos if last else 0, after, last.key if last else b"")
 
     def made(self, moment: Moment, next: Last, body: Mapping[str, Value]) -> bytes:

@@ -39,7 +39,7 @@ class Order:
     """In what order something is said by those who speak at once."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """`names`: as in `layout.HEARD`, one by one."""
+        """`names`: as in `layout.ORDER`, one by one."""
         self._left = deque(names)
         self._waits: dict[str, asyncio.Event] = {}
 

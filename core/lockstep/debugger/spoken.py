@@ -36,11 +36,16 @@ class Spoken(msgspec.Struct, frozen=True):
     stop: str
 
 
+def is_said(timeline: Timeline, step: Step) -> bool:
+    """Whether a step is of this sort."""
+    if step.kind == END or step.seq < 0:
+        return False
+    return isinstance(timeline.reader.field(step.stream, step.seq, checkpoints.WAS), list)
+
+
 def read(timeline: Timeline, step: Step) -> Spoken | None:
     """What a step says; None where it is of another sort."""
-    if step.kind == END or step.seq < 0:
-        return None
-    if not isinstance(timeline.reader.field(step.stream, step.seq, checkpoints.WAS), list):
+    if not is_said(timeline, step):
         return None
     body = timeline.reader.body(step.stream, step.seq)
     changes: Any = body.get(checkpoints.CHANNELS) if isinstance(body, dict) else None
