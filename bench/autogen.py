@@ -1,0 +1,120 @@
+"""AutoGen: what recording a team's run takes and stores, beside saving the team's state at each turn.
+
+    python bench/autogen.py [--quick] [--write]
+
+`--write` puts the table into docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import page
+from contenders import WORKLOADS, run
+from rounds import figure
+
+WAYS = ("bare", "dumped", "recorded")
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """How much is done."""
+
+    rounds: int
+    turns: int
+
+
+FULL = Sizes(rounds=5, turns=200)
+QUICK = Sizes(rounds=2, turns=40)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line of the table: a figure in every round. `most`: it is at most this."""
+
+    title: str
+    unit: str
+    figures: Sequence[float]
+    most: float | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        goal = ""
+        if self.most is not None:
+            goal = f"≤ {self.most:g}: {'yes' if statistics.median(self.figures) <= self.most else 'NO'}"
+        return self.title, self.unit, figure(self.figures), goal
+
+
+@contextmanager
+def _model() -> Iterator[str]:
+    """A model in a process of its own; its URL."""
+    command = [sys.executable, "-m", "lockstep.testing.provider", "--script", f"{WORKLOADS / 'words.py'}:answer"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def _talk(way: str, turns: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder, _model() as url:
+        figures = Path(folder, "figures.json")
+        run([sys.executable, WORKLOADS / "team_talk.py", way, turns, url, figures])
+        found: dict[str, float] = json.loads(figures.read_text())
+        return found
+
+
+def measure(sizes: Sizes, show: Callable[[str], object]) -> list[Row]:
+    """Measures all, the ways in turns; each line is shown at the end."""
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for turn in range(sizes.rounds):
+        for way in (*WAYS[turn % 3 :], *WAYS[: turn % 3]):
+            found[way].append(_talk(way, sizes.turns))
+    rows = [*_rows(sizes, found)]
+    for row in rows:
+        title, unit, shown, goal = row.cells()
+        show(f"{title:<72}{unit:<7}{shown:>14}   {goal}".rstrip())
+    return rows
+
+
+def _rows(sizes: Sizes, found: dict[str, list[dict[str, float]]]) -> Iterator[Row]:
+    many = f"{sizes.turns} turns"
+    titles = {"bare": "not recorded", "dumped": "its state saved at each turn", "recorded": "recorded"}
+    for way, title in titles.items():
+        yield Row(f"{many}, {title}", "CPU s", [each["cpu"] for each in found[way]])
+        yield Row(f"{many}, {title}", "wall s", [each["wall"] for each in found[way]])
+    for what, most in (("cpu", 1.5), ("wall", 1.5)):
+        for way in ("dumped", "recorded"):
+            ratio = [one[what] / bare[what] for one, bare in zip(found[way], found["bare"], strict=True)]
+            goal = most if way == "recorded" else None
+            yield Row(f"{many}, {titles[way]} / not recorded", what.replace("cpu", "CPU"), ratio, goal)
+    for way in ("dumped", "recorded"):
+        yield Row(f"{many}, {titles[way]}: stored", "kB", [each["bytes"] / 1e3 for each in found[way]])
+    share = [ours["bytes"] / theirs["bytes"] for ours, theirs in zip(found["recorded"], found["dumped"], strict=True)]
+    yield Row("recorded / saved states: stored", "", share, 0.1)
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    heads = ("", "unit", "Lockstep", "goal"), ("---", "---", "--:", "---")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *(row.cells() for row in rows)))
+
+
+def main() -> None:
+    asked = page.asked(__doc__)
+    rows = measure(QUICK if asked.quick else FULL, lambda text: print(text, flush=True))
+    if asked.write:
+        page.write("autogen", markdown(rows), {"autogen-agentchat": version("autogen-agentchat")})
+
+
+if __name__ == "__main__":
+    main()
