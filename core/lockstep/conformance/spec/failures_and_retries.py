@@ -23,7 +23,8 @@ def check(stage: Stage) -> None:
     recorded = stage.record(ENDS)
     stage.expect(bool(recorded.done.error), "the agent ended well, though its model refused to answer")
     state = stage.log(recorded.done.run).state
-    stage.expect(state == "failed", f"a run that ended in an error is {state}")
+    # Where a model that does not answer leaves a turn that can be gone on with, it is interrupted.
+    stage.expect(state in ("failed", "interrupted"), f"a run that ended in an error is {state}")
     _check_replay(stage, ENDS, recorded)
 
 
