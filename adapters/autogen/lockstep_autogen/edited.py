@@ -14,18 +14,17 @@ the speaker would still have its own words in its context, and the others would 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from lockstep.debugger import edits as editing
 from lockstep.debugger import outcomes, paths, raised
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
+from lockstep.debugger.plan import Edited, first_of
 from lockstep.errors import Code, EditError
 from lockstep.log.address import quote
-from lockstep.log.model import Kind, Status, Value
+from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Place, Step, Timeline
 from lockstep.session.call import Piece
 from lockstep.session.tail import Edit as Answered
@@ -38,20 +37,7 @@ _RESULT = "result"
 _EXIT = "exit_code"  # of a CodeResult
 
 
-class Edits(msgspec.Struct, frozen=True):
-    """What is edited.
-
-    answers  of calls, as the tail of a fork gives them
-    told     as they were given, by address
-    first    position of the first event that no branch with them can share, None where nothing is edited
-    """
-
-    answers: tuple[Answered, ...] = ()
-    told: Mapping[str, Value] = {}
-    first: int | None = None
-
-
-def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
+def read(place: Place, edits: Sequence[Edit], until: int) -> Edited:
     """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
     LS213."""
     timeline = place.timeline
@@ -62,7 +48,7 @@ def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
         told = {editing.told(edit): _inert(edit.value) for edit in given}
         made.append(Answered(pos, told, _pieces(timeline, effect, given)))
     told = {address: value for each in made for address, value in each.told.items()}
-    return Edits(tuple(made), told, min((_first(timeline, effect) for effect, _ in by.values()), default=None))
+    return Edited(tuple(made), told, first_of(timeline, (effect for effect, _ in by.values())))
 
 
 def _inert(value: Any) -> Value:
@@ -88,16 +74,6 @@ def _said(step: Step) -> Effect | None:
         and effect.end is not None and effect.lane.rpartition("/")[2] == speaker
     ]  # fmt: skip
     return max(found, key=lambda effect: effect.begin.pos, default=None)
-
-
-def _first(timeline: Timeline, effect: Effect) -> int:
-    """Position of the first event that came of a call. Of one that was asked in the same step, where it was asked: else
-    what was asked beside it and answered before would come before it in the branch, and have its number."""
-    stream = timeline.stream.id
-    seqs = [*effect.parts, *([effect.end_seq] if effect.end is not None else [])]
-    first = min(next(iter(timeline.reader.heads(stream, seq, seq + 1)))[1].pos for seq in seqs)
-    steps = (event.pos for _, event in timeline.reader.heads(stream) if event.kind is Kind.STEP)
-    return first if any(effect.begin.pos < pos < first for pos in steps) else effect.begin.pos
 
 
 def _pieces(timeline: Timeline, effect: Effect, edits: Sequence[Edit]) -> tuple[Piece, ...]:

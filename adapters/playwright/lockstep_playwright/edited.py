@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from lockstep.debugger import answers, outcomes, paths
 from lockstep.debugger import edits as editing
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
+from lockstep.debugger.plan import Edited, first_of
 from lockstep.errors import Code, EditError
-from lockstep.log.model import Kind, Status, Value
+from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Place, Timeline
 from lockstep.session.call import Piece
 from lockstep.session.tail import Edit as Answered
@@ -28,20 +27,7 @@ from lockstep_playwright import layout
 _FAILED = "net::ERR_FAILED"
 
 
-class Edits(msgspec.Struct, frozen=True):
-    """What is edited.
-
-    answers  of calls, as the tail of a fork gives them
-    told     as they were given, by address
-    first    position of the first event that no branch with them can share, None where nothing is edited
-    """
-
-    answers: tuple[Answered, ...] = ()
-    told: dict[str, Value] = {}
-    first: int | None = None
-
-
-def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
+def read(place: Place, edits: Sequence[Edit], until: int) -> Edited:
     """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
     LS213."""
     timeline = place.timeline
@@ -51,9 +37,8 @@ def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
         plans.in_time(place, given[0], effect.end.pos if effect.end is not None else None, until)
         told = {editing.told(edit): outcomes.to_json(edit.value) for edit in given}
         made.append(Answered(pos, told, _pieces(timeline, effect, given)))
-    firsts = [pos for pos in (_first(timeline, effect) for effect, _ in by.values()) if pos is not None]
     told = {editing.told(edit): outcomes.to_json(edit.value) for edit in edits}
-    return Edits(tuple(made), told, min(firsts, default=None))
+    return Edited(tuple(made), told, first_of(timeline, (effect for effect, _ in by.values())))
 
 
 def _find(timeline: Timeline, address: str) -> Effect:
@@ -67,18 +52,6 @@ def _find(timeline: Timeline, address: str) -> Effect:
         Code.UNEDITABLE,
         f"{address}: what an action is told stands in the code of the target, and is edited there. {more}",
     )
-
-
-def _first(timeline: Timeline, effect: Effect) -> int | None:
-    """Position of the first that came of a call. Of one that was asked in the same step, where it was asked: else what
-    was asked beside it and answered before would come before it in the branch, and have its number."""
-    stream = timeline.stream.id
-    seqs = [*effect.parts, *([effect.end_seq] if effect.end is not None else [])]
-    first = min((next(iter(timeline.reader.heads(stream, seq, seq + 1)))[1].pos for seq in seqs), default=None)
-    if first is None:
-        return None
-    steps = (event.pos for _, event in timeline.reader.heads(stream) if event.kind is Kind.STEP)
-    return first if any(effect.begin.pos < pos < first for pos in steps) else effect.begin.pos
 
 
 def _pieces(timeline: Timeline, effect: Effect, edits: Sequence[Edit]) -> tuple[Piece, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
 
 from lockstep.debugger import edits as editing
 from lockstep.debugger.edits import Edit as Asked
@@ -68,6 +70,36 @@ def of_this_run(place: Place, asked: Asked) -> None:
     whole = str(Address(timeline.reader.info.name, address.branch)) if timeline.is_native else named
     if asked.run not in ("", named, whole):
         raise AddressError(Code.NO_ADDRESS, f"{asked.run}:{asked.address} is another run's: this fork edits {named}")
+
+
+class Edited(msgspec.Struct, frozen=True):
+    """What is edited in a fork of a run that a framework keeps itself.
+
+    answers  of calls, as the tail of a fork gives them
+    told     as they were given, by address
+    first    position of the first event that no branch with them can share (`first_of`), None where nothing is edited
+    """
+
+    answers: tuple[Edit, ...] = ()
+    told: Mapping[str, Value] = {}
+    first: int | None = None
+
+
+def first_of(timeline: Timeline, effects: Iterable[Effect]) -> int | None:
+    """Position of the first that came of any of these calls, None where nothing did. Of one that was asked in the same
+    step, where it was asked: else what was asked beside it and answered before would come before it in the branch, and
+    have its number."""
+    found = (_came(timeline, effect) for effect in effects)
+    return min((pos for pos in found if pos is not None), default=None)
+
+
+def _came(timeline: Timeline, effect: Effect) -> int | None:
+    seqs = [*effect.parts, *([effect.end_seq] if effect.end is not None else [])]
+    first = min((_position(timeline, seq) for seq in seqs), default=None)
+    if first is None:
+        return None
+    steps = (event.pos for _, event in timeline.reader.heads(timeline.stream.id) if event.kind is Kind.STEP)
+    return first if any(effect.begin.pos < pos < first for pos in steps) else effect.begin.pos
 
 
 def in_time(place: Place, asked: Asked, answered: int | None, until: int) -> None:
