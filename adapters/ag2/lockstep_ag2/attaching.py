@@ -13,10 +13,10 @@ import inspect
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from ag2.agent import Agent
 from ag2.middleware import Middleware
 from ag2.utils import AGENT_CONTEXT_DEPENDENCY_KEY
 
-from ag2.agent import Agent
 from lockstep.errors import AdapterError, Code, TargetError
 from lockstep.log import untapped
 from lockstep.session import current as sessions

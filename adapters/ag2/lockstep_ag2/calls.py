@@ -44,7 +44,7 @@ def opened(kind: str, of: Any = None) -> Call | None:
 
 
 def fault(where: str, error: BaseException) -> None:
-    """Something of ours went wrong with a call that runs for real: the program is not to notice."""
+    """Something of ours went wrong beside what runs for real: the program is not to notice."""
     strand, session = strands.running(), sessions.session
     if strand is not None:
         strand.turn.fault(where, error)
@@ -96,7 +96,7 @@ def revived(call: Any, piece: Piece) -> BaseException:
 def kept(call: Any, what: str, make: Any) -> Value:
     """An outcome as data; what is none the program has all the same, and only the recording is the poorer."""
     try:
-        found: Value = make()
+        found: Value = ours(make)()  # what it makes on the way is none of the program's
     except Exception as error:
         call.session.fault(what, error)
         return {snapshot.TAG: "unstorable", "why": str(error)}

@@ -37,8 +37,8 @@ _DRAWN = ("task_id", "task_stream")
 _SUBTASK = re.compile(r"subtask-[0-9a-f]{8}\b")
 _ERROR = "error"
 _HEX = re.compile(r"\b[0-9a-f]{32}\b")
-# Modules of the events that providers are told of, beside questions, answers and batches of tool results: what they gave
-# themselves and want back, and summaries. Tool calls by themselves are said again by the answer before.
+# Modules of the events that providers are told of, beside questions, answers and batches of tool results: what they
+# gave themselves and want back, and summaries. Tool calls by themselves are said again by the answer before.
 _TOLD = ("ag2.config.", "ag2.compact", "ag2.aggregate")
 
 

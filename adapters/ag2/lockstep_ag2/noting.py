@@ -11,6 +11,7 @@ from typing import Any
 
 from lockstep.log.model import Status, Value
 from lockstep.session.call import status_of
+from lockstep.session.lanes import ours
 from lockstep.session.native import Calls
 from lockstep_ag2 import events as told
 from lockstep_ag2 import responses, strands
@@ -112,7 +113,7 @@ def answered(result: Any) -> Value:
         content: Value = result.content
         return content
     try:
-        return responses.told(result)
+        return ours(responses.told)(result)
     except Exception:  # a fault of ours, or what is no data: its text is what is left
         return str(result.content or "")
 

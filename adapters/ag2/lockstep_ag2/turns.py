@@ -86,15 +86,10 @@ class _Listener:
 
     def __init__(self, context: Any, turn: Turn | None) -> None:
         self._context = context
-        self._stream = context.stream.id
         self._turn = turn
         self._events: list[Any] = []
 
     async def __call__(self, event: Any) -> None:
-        try:
-            calls.heard(self._stream, event)
-        except Exception as error:
-            calls.fault("an event on the stream", error)
         if isinstance(event, ModelResponse):
             strand = strands.running()
             if strand is not None:
@@ -131,13 +126,17 @@ def _listening(context: Any, turn: Turn | None) -> Iterator[None]:
         if told_of is None or told_of[1] != stream.id:
             await sending(event, context)
             return
-        with told_of[0].program():  # who hears it is the program, and not the client or tool that sends it
+        # It is told of before anybody hears it, and done again at that place: those who hear it are the program, and
+        # wait for threads.
+        calls.heard(stream.id, event)
+        with told_of[0].program():
             await sending(event, context)
 
-    # Of a stream that takes no attribute, what its inbox is given is not told.
     own = getattr(stream, "__dict__", None)
     if own is not None:
         own |= {"enqueue": enqueue, "send": send}
+    else:
+        calls.fault("what is sent on a stream", TypeError(f"a {type(stream).__name__} takes no attribute"))
     try:
         yield
     finally:
