@@ -20,7 +20,7 @@ from ag2.utils import AGENT_CONTEXT_DEPENDENCY_KEY
 from lockstep.errors import AdapterError, Code, TargetError
 from lockstep.log import untapped
 from lockstep.session import current as sessions
-from lockstep_ag2 import strands
+from lockstep_ag2 import calls, strands
 from lockstep_ag2.adapter import adapter, is_agent
 
 if TYPE_CHECKING:
@@ -108,7 +108,10 @@ def _adopting(plain: Any) -> Any:
     @functools.wraps(plain)
     def _turn_scope(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self not in _seen and (sessions.session is not None or strands.running() is not None or _prepared()):
-            _give(self, Middleware(_middleware(), adopted=True))
+            try:
+                _give(self, Middleware(_middleware(), adopted=True))
+            except Exception as error:
+                calls.fault("an agent that takes part", error)
         return plain(self, *args, **kwargs)
 
     return _turn_scope

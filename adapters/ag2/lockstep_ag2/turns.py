@@ -95,7 +95,10 @@ class _Listener:
             if strand is not None:
                 strand.batch = [(call.id, call.name, call.arguments) for call in event.tool_calls.calls]
         if self._turn is not None:
-            await self._cut(self._turn, event)
+            try:
+                await self._cut(self._turn, event)
+            except Exception as error:
+                self._turn.fault("a step", error)
 
     async def _cut(self, turn: Any, event: Any) -> None:
         turn.heard(event)
@@ -112,7 +115,12 @@ def _listening(context: Any, turn: Turn | None) -> Iterator[None]:
     async def hear(event):  # type: ignore[no-untyped-def]
         await listener(event)
 
-    number = ours(stream.subscribe)(hear)  # it draws an id
+    try:
+        number = ours(stream.subscribe)(hear)  # it draws an id
+    except Exception as error:
+        calls.fault("what is sent on a stream", error)
+        yield
+        return
     plain, sending = stream.enqueue, stream.send
 
     def enqueue(*content: Any) -> None:
@@ -151,4 +159,7 @@ async def asking(events: Sequence[Any], context: Any) -> None:
     if strand is None or strand.lane != strands.ROOT:
         return
     turn: Any = strand.turn
-    await turn.asking(list(events), context)
+    try:
+        await turn.asking(list(events), context)
+    except Exception as error:
+        turn.fault("a step", error)
