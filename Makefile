@@ -99,12 +99,13 @@ docs:
 	.venv/bin/python docs/table.py $(ARGS)
 
 bench:
-	@.ci/environment main peer
+	@.ci/environment main peer autogen
 	@.ci/browser .venv
 	.venv/bin/python bench/compare.py --write $(ARGS)
 	.venv/bin/python bench/savers.py --write $(ARGS)
 	.venv/bin/python bench/temporal.py --write $(ARGS)
 	.venv/bin/python bench/browsers.py --write $(ARGS)
+	.venv-autogen/bin/python bench/autogen.py --write $(ARGS)
 
 stress:
 	@.ci/environment main
