@@ -49,6 +49,7 @@ def begun(agent: Any, name: str, event: Any, context: Any) -> InSession | None:
     if session is None or lanes.current() is None:
         return None
     try:
+        _threads(session)
         known = session.adapters.setdefault(adapter.name, {})
         found = known.get(context.stream.id)
         if found is None:
@@ -62,6 +63,15 @@ def begun(agent: Any, name: str, event: Any, context: Any) -> InSession | None:
         session.fault("a turn of an agent", error)
         return None
     return turn
+
+
+def _threads(session: Any) -> None:
+    try:
+        from lockstep_ag2 import threads
+
+        threads.install()
+    except Exception as error:  # of a version of anyio that has its workers elsewhere
+        session.fault("threads of tools", error)
 
 
 def _as_it_is(value: Value) -> Value:
