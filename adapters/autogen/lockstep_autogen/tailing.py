@@ -16,6 +16,7 @@ from lockstep.log import untapped
 from lockstep.log.model import Status
 from lockstep.session import findings
 from lockstep.session.call import Call, Piece
+from lockstep.session.native.calls import Strand
 from lockstep.session.native.forking import Forking, Undecided
 from lockstep.session.native.serving import Serving
 from lockstep.session.tail import Answer
@@ -135,14 +136,9 @@ class Tailing(Forking):
         self._crossed = crossed
         self._stepped = False
 
-    def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
-        """See `Calls`."""
-        if within is not None:
-            return super().call(lane, kind, within)
-        if self.latch.stopped:
-            self.latch.raise_it()
-        call: Any = Early(self, self.journal.strand(lane), kind)
-        return call  # type: ignore[no-any-return]
+    def undecided(self, strand: Strand, kind: str) -> Call:
+        """See `Forking`."""
+        return Early(self, strand, kind)
 
     def stepped(self) -> None:
         """All steps of the part that is served have been made again."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from lockstep.log.model import Status, Value
 from lockstep.session.call import Asked, Call, Piece
+from lockstep.session.native.calls import Strand
 from lockstep.session.native.forking import Forking, Undecided
 from lockstep.session.tail import Edit, Refuse
 from lockstep.taps.http import request as requests
@@ -80,13 +81,9 @@ class Tailing(Forking):
         super().__init__(*args, **more)
         self.gate = Gate()
 
-    def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
-        if within is not None:
-            return super().call(lane, kind, within)
-        if self.latch.stopped:
-            self.latch.raise_it()
-        call: Any = Early(self, self.journal.strand(lane), kind)  # type: ignore[arg-type]
-        return call  # type: ignore[no-any-return]
+    def undecided(self, strand: Strand, kind: str) -> Call:
+        """See `Forking`."""
+        return Early(self, strand, kind)
 
     def look(self, lane: str, name: str, request: Value) -> tuple[Call, Edit | None]:
         """A look at a page, past the cut: the branch has it as it is now, with its edit, if it has one. No policy is

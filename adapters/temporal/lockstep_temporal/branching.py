@@ -57,7 +57,7 @@ class Told(LiveCall):
     __slots__ = ("asked", "backoff", "how", "more", "runs")
 
     def __init__(self, calls: Forking, lane: str, asked: Asked, how: str, more: Mapping[str, Value]) -> None:
-        super().__init__(calls, calls.journal.strand(lane), asked.kind, None)  # type: ignore[arg-type]
+        super().__init__(calls, calls.journal.strand(lane), asked.kind, None)
         self.asked = asked
         self.how = how
         self.more = more

@@ -106,11 +106,6 @@ class Call(Protocol):
         `lockstep.tools.declared`. Replay: raises Divergence where the record has no such call here."""
         ...
 
-    def ask_later(self, make: Callable[[bytes], Asked], body: bytes) -> None:
-        """Of a call that is live from `open` on: as `ask`, where describing the request takes a while.
-        `make(body)` is called on the writer's thread, so of nothing that could have changed by then."""
-        ...
-
     def ready(self) -> None:
         """Decides whether the call is live. Held: blocks until the served part is over, where the call is not
         in it; raises Divergence, Cut or Refusal. Else: nothing, at no cost."""
@@ -147,4 +142,13 @@ class Call(Protocol):
 
     async def atake(self) -> Piece:
         """Replay, asyncio: suspends where the recording suspended, and resumes at the same moment."""
+        ...
+
+
+class LiveCall(Call, Protocol):
+    """A call that is live from `open` on."""
+
+    def ask_later(self, make: Callable[[bytes], Asked], body: bytes) -> None:
+        """As `ask`, where describing the request takes a while. `make(body)` is called on the writer's thread, so of
+        nothing that could have changed by then."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +17,9 @@ from lockstep.session.lanes import INSIDE, NATIVE, Lane
 from lockstep.session.outcome import Outcome
 from lockstep.session.policy import Declared, classify
 from lockstep.session.ticks import HERE, Ticks
+
+if TYPE_CHECKING:
+    from lockstep.session.native.calls import Strand
 
 
 class Within(msgspec.Struct, gc=False):
@@ -96,7 +99,7 @@ class LiveCall:
         "session",
     )
 
-    def __init__(self, session: Any, lane: Lane, kind: str, parent: Any) -> None:
+    def __init__(self, session: Any, lane: Lane | Strand, kind: str, parent: Any) -> None:
         self.session = session
         self.lane = lane
         self.name = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockstep.log import frames
 from lockstep.log.model import Event, Kind, Status, Value
@@ -18,6 +18,9 @@ from lockstep.session.tail import Answer, Live
 from lockstep.session.tape import Recorded
 from lockstep.session.ticks import here
 
+if TYPE_CHECKING:
+    from lockstep.session.native.calls import Strand
+
 
 class ForkedCall:
     """A call of a fork. What it is, is known when `ready` returns; see "Held calls" in `lockstep.session.call`."""
@@ -26,7 +29,7 @@ class ForkedCall:
     nested = False
     __slots__ = ("_asked", "_served", "_to", "kind", "lane", "live", "session")
 
-    def __init__(self, session: Any, lane: Lane, kind: str) -> None:
+    def __init__(self, session: Any, lane: Lane | Strand, kind: str) -> None:
         self.session = session
         self.lane = lane
         self.kind = kind
@@ -165,7 +168,7 @@ class Continued(ServedCall):
 
     __slots__ = ("_record",)
 
-    def __init__(self, session: Any, lane: Lane, kind: str) -> None:
+    def __init__(self, session: Any, lane: Lane | Strand, kind: str) -> None:
         super().__init__(session, lane, kind)
         self._record: LiveCall | None = None
 

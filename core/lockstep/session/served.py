@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockstep.errors import Code
 from lockstep.log.model import Kind, Status, Value
@@ -16,6 +16,9 @@ from lockstep.session.policy import Declared
 from lockstep.session.secrets import Secrets
 from lockstep.session.tape import Recorded, Slot
 from lockstep.session.ticks import here
+
+if TYPE_CHECKING:
+    from lockstep.session.native.calls import Strand
 
 
 class ServedCall:
@@ -38,7 +41,7 @@ class ServedCall:
         "session",
     )
 
-    def __init__(self, session: Any, lane: Lane, kind: str) -> None:
+    def __init__(self, session: Any, lane: Lane | Strand, kind: str) -> None:
         self.session = session
         self.lane = lane
         self.name = ""

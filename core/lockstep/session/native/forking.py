@@ -78,8 +78,11 @@ class Forking:
         if self.latch.stopped:
             self.latch.raise_it()
         strand = self.journal.strand(lane)
-        call: Any = LiveCall(self, strand, kind, within) if within is not None else Undecided(self, strand, kind)  # type: ignore[arg-type]
-        return call  # type: ignore[no-any-return]
+        return LiveCall(self, strand, kind, within) if within is not None else self.undecided(strand, kind)
+
+    def undecided(self, strand: Strand, kind: str) -> Call:
+        """A call that no other one makes: one of the part that is served, or of the tail."""
+        return Undecided(self, strand, kind)
 
     # What the calls ask of their session: those that are recorded, of its journal.
 

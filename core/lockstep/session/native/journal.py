@@ -134,8 +134,7 @@ class Journal:
 
     def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
         """See `Calls`."""
-        live: Any = LiveCall(self, self.strand(lane), kind, within)  # type: ignore[arg-type]
-        return live  # type: ignore[no-any-return]
+        return LiveCall(self, self.strand(lane), kind, within)
 
     def strand(self, lane: str) -> Strand:
         """The lane of this name."""

@@ -36,7 +36,7 @@ class NativeCall(ServedCall):
     session: Serving
 
     def __init__(self, session: Serving, lane: Strand, kind: str) -> None:
-        super().__init__(session, lane, kind)  # type: ignore[arg-type]
+        super().__init__(session, lane, kind)
 
     def take(self) -> Piece:
         """The next piece. Divergence, Cut."""

@@ -136,8 +136,7 @@ class Serving:
             self.latched.raise_it()
         if within is not None:
             self.diverge(Code.EXTRA, f"a {kind} call from inside a served call", lane=lane, kind=kind)
-        call: Any = NativeCall(self, self.strand(lane), kind)
-        return call  # type: ignore[no-any-return]
+        return NativeCall(self, self.strand(lane), kind)
 
     def strand(self, lane: str) -> Strand:
         with self._lock:

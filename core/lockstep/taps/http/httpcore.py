@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.errors import Code
 from lockstep.log.model import Value
 from lockstep.session import current, sites
-from lockstep.session.call import Asked, failed
+from lockstep.session.call import Asked, LiveCall, failed
 from lockstep.taps.http import bodies, streams
 from lockstep.taps.http.request import Described, absolute, describe, known, offered, with_body
 from lockstep.taps.http.seams import Seam, Seams, parameters
@@ -200,7 +200,7 @@ class _Drawing:
             self._ask(sent.so_far(), sent.partial)
 
 
-def _ask_later(session: Any, call: Any, request: Any, body: bytes, unsent: str | None = None) -> None:
+def _ask_later(session: Any, call: LiveCall, request: Any, body: bytes, unsent: str | None = None) -> None:
     try:
         call.ask_later(partial(_asked, _raw(request), unsent), body)
     except Exception as error:
