@@ -64,6 +64,9 @@ adapter = Adapter(
     native=Native(
         replay=Later("lockstep_autogen.replaying:replay"), areplay=Later("lockstep_autogen.replaying:areplay"),
         fork=Later("lockstep_autogen.forking:fork"), afork=Later("lockstep_autogen.forking:afork"),
-        own={"by": '"code": in a fork the team does again what came before; "state": it is given what it remembered'},
+        own={
+            "stop": "in a fork, the number of the step or the name of the agent after which the team is stopped",
+            "by": '"code": in a fork the team does again what came before; "state": it is given what it remembered',
+        },
     ),
 )  # fmt: skip

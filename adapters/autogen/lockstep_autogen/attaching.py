@@ -24,7 +24,7 @@ from autogen_core.models import ChatCompletionClient
 from autogen_core.tools import BaseTool, Workbench
 
 from lockstep.errors import Code, TargetError
-from lockstep_autogen import humans, speaking, turns
+from lockstep_autogen import humans, speaking, stopping, turns
 from lockstep_autogen.cut import Ear
 from lockstep_autogen.executors import Executor
 from lockstep_autogen.models import Model
@@ -53,6 +53,7 @@ class Root:
     unseen  what of it is not recorded, in words
     on      whether a turn of it is on
     broken  what a model failed with last in this turn
+    stops   where it is stopped
     """
 
     def __init__(self, target: Any, seams: Seams) -> None:
@@ -68,6 +69,7 @@ class Root:
         self.ears: dict[str, Ear] = {}
         self.unseen: list[str] = []
         self.on = False
+        self.stops = stopping.NOWHERE
         self.broken: BaseException | None = None
         self._seen: set[int] = set()
 

@@ -10,7 +10,7 @@ from lockstep.errors import Code
 from lockstep.log.model import RunState, Status, Value
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.turn import Turn
-from lockstep_autogen import canonical
+from lockstep_autogen import canonical, layout, stopping
 from lockstep_autogen.driving import Ended
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
@@ -25,25 +25,33 @@ if TYPE_CHECKING:
 
 
 class Branch:
-    """Writes the steps and turns of a fork's branch. A fault of ours stops it: the branch would not be replayed."""
+    """Writes the steps and turns of a fork's branch. A fault of ours stops it: the branch would not be replayed.
+
+    count  steps that were written
+    """
 
     def __init__(self, journal: Journal, steps: Steps) -> None:
         self._journal = journal
         self._steps = steps
         self._turn: Turn | None = None
+        self.count = 0
 
     def begin(self, entry: str, request: Mapping[str, Value]) -> None:
         given: Any = self._journal.hide(canonical.inert(request))
         self._turn = self._journal.begin_turn(entry, given)
 
-    async def step(self, moment: Moment) -> None:
-        self.write(moment, *await self._steps.next(moment))
+    async def step(self, moment: Moment, halted: str = "") -> None:
+        body, next = await self._steps.next(moment)
+        if halted:
+            body[layout.HALTED] = halted
+        self.write(moment, body, next)
 
     def write(self, moment: Moment, body: dict[str, Value], next: Any) -> None:
         hidden: Any = self._journal.hide(body)
         of = next.pos
         key = self._steps.made(moment, next, hidden)
         next.pos = self._journal.step(moment.lane, moment.name, moment.source, hidden, key, of)
+        self.count += 1
 
     def end(self, status: str, value: Any, state: RunState | None) -> None:
         turn, self._turn = self._turn, None
@@ -54,11 +62,13 @@ class Branch:
 class Crossing:
     """Is `Told`.
 
-    over  whether the part that is served is over
+    over   whether the part that is served is over
+    stops  where the team is stopped past the cut
     """
 
     def __init__(self, recorded: Recorded, calls: Tailing, halt: Halt, journal: Journal) -> None:
         self.over = False
+        self.stops = stopping.NOWHERE
         self._calls = calls
         self._halt = halt
         self._recorded = recorded
@@ -68,6 +78,7 @@ class Crossing:
         self._branch = Branch(journal, self._player.steps)
         self._run: Ran | None = None
         self._amid = False  # the turn that is on has begun in the part that is served
+        self._shared = sum(step.pos <= self._upto for step in recorded.steps)
         self._later: dict[str, deque[RecordedStep]] = {}  # past the cut, as far as it may be answered from the record
         for step in recorded.steps:
             if self._upto < step.pos <= calls.plan.until:
@@ -125,11 +136,15 @@ class Crossing:
                 raise await self._halt.never(self._calls.latch.error())
             if later := self._later.get(moment.lane):
                 later.popleft()
-            await self._branch.step(moment)
-            return None
-        await self._player.cut(moment)
+            number = self._shared + self._branch.count
+            halted = self.stops.reason(number, moment) if "/" not in moment.lane else ""
+            await self._branch.step(moment, halted)
+            return stopping.message(halted)
+        halt = await self._player.cut(moment)
         self._look()
-        return None
+        # Where nothing followed, that the fork goes on from here is what it is for.
+        assert self._run is not None
+        return halt if self._run.number < len(self._recorded.runs) else None
 
     async def ends(self, result: Any, last: Moment | None) -> None:
         """See `Told`."""

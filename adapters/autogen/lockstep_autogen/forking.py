@@ -27,7 +27,7 @@ from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
-from lockstep_autogen import again, attaching, driving, edited, fresh
+from lockstep_autogen import again, attaching, driving, edited, fresh, stopping
 from lockstep_autogen.attaching import Root
 from lockstep_autogen.crossing import Crossing
 from lockstep_autogen.driving import Drive, Ended
@@ -119,6 +119,7 @@ class Session:
             journal, recorded.record, plan, self.store.path, deadline=options.deadline, crossed=self._crossed
         )
         self.told = told = Crossing(recorded, calls, halt, journal)
+        told.stops = self.stops(team)
         self.drive = drive = Drive(halt, self._moved, self._stuck, options.deadline, calls.latch, self)
         root = Root(team, Seams(Halting(calls, halt), told, told.speaks))
         attaching.attach(root)
@@ -133,6 +134,11 @@ class Session:
             if not self._goes_on(run, ended):
                 break
         return self._continued(journal, calls)
+
+    def stops(self, team: Any) -> stopping.Stops:
+        """Where the team is stopped past the cut."""
+        asked = self.options.own.get("stop", ())
+        return stopping.stops(team, asked if isinstance(asked, (list, tuple)) else (asked,))
 
     def _crossed(self) -> None:
         """The part that is served is over."""

@@ -13,6 +13,7 @@ and beside them, counted in no digest,
 
     "was"        {"id", "created_at"} of each message and of what is in it, in order: as they really were
     "consistent" False where the state was not that of a cut
+    "halted"     why Lockstep stopped the team here (`stopping`)
     "order"      of those who spoke at once, in what order the team heard them: [[name, how often in a row], …], of an
                  agent's answer `=name`
 
@@ -48,7 +49,7 @@ RESTORE = "restore"  # the entry of a turn in which a team was given a recorded 
 
 MESSAGES, SELECTED, STOP = "messages", "selected", "stop"
 SAID = (MESSAGES, SELECTED, STOP)  # the channels that are no state
-WAS, CONSISTENT, ORDER = "was", "consistent", "order"
+WAS, CONSISTENT, ORDER, HALTED = "was", "consistent", "order", "halted"
 
 ANSWER = "="  # before a name in `ORDER`: of its answer, and not of a message on the way to it
 

@@ -13,7 +13,7 @@ from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
 from lockstep.session import difference
 from lockstep.session.native.serving import Serving
-from lockstep_autogen import canonical, layout, speaking
+from lockstep_autogen import canonical, layout, speaking, stopping
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.recorded import Ran, Recorded, RecordedStep
@@ -52,8 +52,10 @@ class Player:
         self._upto = upto
         self._faults = faults
         self._left: dict[str, deque[RecordedStep]] = {}
+        self._ends: dict[str, int] = {}  # the last step of each lane in this turn
         self._orders: dict[int, speaking.Order] = {}  # by step
         self._serving: Serving | None = None
+        self._last: RecordedStep | None = None
         self._open = False  # the recording does not say what comes after the last step
 
     def turn(self, run: Ran, serving: Serving, *, is_open: bool = False) -> None:
@@ -62,7 +64,10 @@ class Player:
         self._open = is_open
         self.ending = Ending()
         self._left = {}
-        for step in self._recorded.steps_of(run):
+        steps = self._recorded.steps_of(run)
+        # A branch may go on from where its parent was stopped.
+        self._ends = {step.event.lane: step.number for step in steps}
+        for step in steps:
             if self._expects(step):
                 self._left.setdefault(step.event.lane, deque()).append(step)
 
@@ -98,9 +103,8 @@ class Player:
             await self._step(before)
 
     async def cut(self, moment: Moment) -> Any:
-        """See `Told`."""
-        await self._step(moment)
-        return None
+        """See `Told`: a team that was stopped is stopped again."""
+        return stopping.message(await self._step(moment))
 
     async def ends(self, result: Any, last: Moment | None) -> None:
         """See `Told`."""
@@ -119,7 +123,8 @@ class Player:
     def fault(self, where: str, error: BaseException) -> None:
         self._faults.append(f"{where}: {type(error).__name__}: {error}")
 
-    async def _step(self, moment: Moment) -> None:
+    async def _step(self, moment: Moment) -> str:
+        """Compares a step. Returns why the recorded team was stopped behind it."""
         if self._halt.stopped:
             await self._never()
         self._halt.moved += 1
@@ -131,6 +136,11 @@ class Player:
             made = self.steps.unsaved(moment)
         if not self._compare(moment, *made):
             await self._never()
+        made_last = self._last
+        if made_last is None or self._ends.get(moment.lane) != made_last.number:
+            return ""
+        halted = self._recorded.record.field(made_last.seq, layout.HALTED)
+        return halted if isinstance(halted, str) else ""
 
     async def _never(self) -> None:
         assert self._serving is not None
@@ -149,6 +159,7 @@ class Player:
         if key != expected.event.key:
             self._differs(expected, moment, next.channels)
             return False
+        self._last = expected
         self.compared.append(expected.number)
         self.keys.append(key)
         if expected.number == self._until:

@@ -18,7 +18,7 @@ from lockstep.session import current as sessions
 from lockstep.session.call import Call
 from lockstep.session.effects import Ignored
 from lockstep.session.native import Journal
-from lockstep_autogen import attaching, books, canonical, insession, layout, naming, states
+from lockstep_autogen import attaching, books, canonical, insession, layout, naming, states, stopping
 from lockstep_autogen.attaching import Root
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.seams import Asked, Seams
@@ -62,6 +62,7 @@ class Steps:
 
     def __init__(self) -> None:
         self.last: dict[str, Last] = {}
+        self.count = 0
 
     async def next(self, moment: Moment) -> tuple[dict[str, Value], Last]:
         """The record of a moment, not hidden, and what it will be the step before with; its position is not known yet,
@@ -92,6 +93,7 @@ class Steps:
         """The key of a step, by its hidden record; the next one of its lane is made against it."""
         next.key = layout.key_of(next.key, moment.source, moment.name, body)
         self.last[moment.lane] = next
+        self.count += 1
         return next.key
 
 
@@ -153,8 +155,21 @@ class Recording:
         await self._told(before)
 
     async def cut(self, moment: Moment) -> Any:
-        await self._told(moment)
-        return None
+        halted = self._halts(moment)
+        await self._told(moment, halted)
+        return stopping.message(halted)
+
+    def _halts(self, moment: Moment) -> str:
+        """Why the team is stopped here, "" where it is not."""
+        try:
+            root, within = self._root(), self._in_session()
+            if root is None or moment.lane != root.lane:
+                return ""
+            steps = within.steps if within is not None else self._steps
+            return str(root.stops.reason(steps.count, moment))
+        except Exception as error:
+            self.fault("where a team stops", error)
+            return ""
 
     async def ends(self, result: Any, last: Moment | None) -> None:
         if last is not None and (last.consistent or last.spoken):
@@ -211,7 +226,7 @@ class Recording:
                 session.note("autogen", unseen)
         return self._session
 
-    async def _told(self, moment: Moment) -> None:
+    async def _told(self, moment: Moment, halted: str = "") -> None:
         try:
             within = self._in_session()
             steps = within.steps if within is not None else self._steps
@@ -220,6 +235,8 @@ class Recording:
             except Exception as error:
                 self.fault("a team's state", error)
                 body, next = steps.unsaved(msgspec.structs.replace(moment, consistent=False))
+            if halted:
+                body[layout.HALTED] = halted
             self._write(within, moment, body, next)
         except Exception as error:
             self.fault("a step of a team", error)

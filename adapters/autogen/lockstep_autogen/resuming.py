@@ -70,6 +70,7 @@ class Session(forking.Session):
             since=plan.upto,
         )  # fmt: skip
         self.told = told = Resumed(recorded, calls, halt, journal)
+        told.stops = self.stops(team)
         self.drive = drive = Drive(halt, self._moved, self._stuck, options.deadline, calls.latch, self)
         root = Root(team, Seams(Halting(calls, halt), told))
         attaching.attach(root)

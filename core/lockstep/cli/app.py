@@ -182,6 +182,14 @@ def fork(
             "--server", metavar="local|ADDRESS", help="A workflow's run: on a development server, started or running."
         ),
     ] = "",
+    breaks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--break",
+            metavar="STEP|AGENT",
+            help="A team's run: stop it after this step, or when this agent has spoken.",
+        ),
+    ] = None,
     store: Store = None,
     trust: Trust = False,
     isolate: Isolate = False,
@@ -207,6 +215,7 @@ def fork(
         thread=thread,
         turn=turn,
         server=server,
+        breaks=breaks or [],
         trust=trust,
         isolate=isolate,
         as_json=as_json,
