@@ -1,5 +1,5 @@
-"""A team of AutoGen's that believes a wrong price and pays too much back: recorded, replayed with its model gone, searched
-for the answer that made it wrong, and run on with that answer mended.
+"""A team of AutoGen's that believes a wrong price and pays too much back: recorded, replayed with its model gone,
+searched for the answer that made it wrong, and run on with that answer mended.
 
     python examples/autogen_refund.py
 

@@ -22,7 +22,7 @@ from lockstep.log.address import quote
 from lockstep.log.model import Value
 from lockstep_autogen import saving, states, turns
 from lockstep_autogen.attaching import attached
-from lockstep_autogen.channels import BUFFER, HEARD, INSIDE, MANAGER, THREAD, TRIGGERED
+from lockstep_autogen.channels import BUFFER, CONTEXT, HEARD, INSIDE, MANAGER, THREAD, TRIGGERED
 from lockstep_autogen.layout import LOAD, RESTORE, STOP
 from lockstep_autogen.saving import Channels
 from lockstep_autogen.states import FED
@@ -63,6 +63,7 @@ def _reasons(team: Any, channels: Channels, *, consistent: bool, at: str = "") -
         if f"{name}{BUFFER}" not in channels:
             yield f"the recorded team had no {name}"
         yield from _of_agent(participant, name)
+        yield from _unanswered(name, channels.get(f"{name}{CONTEXT}"))
 
 
 def _of_agent(agent: Any, name: str) -> Iterator[str]:
@@ -74,6 +75,20 @@ def _of_agent(agent: Any, name: str) -> Iterator[str]:
         yield f"{name} saves only the state of the team inside it, and not what it has been told itself"
     elif type(agent).save_state is BaseChatAgent.save_state and not _is_forgetful(agent):
         yield f"{name}, a {type(agent).__name__}, does not save what it remembers"
+
+
+def _unanswered(name: str, context: Value) -> Iterator[str]:
+    """Whether a model would be told of a tool call without its result, which providers refuse."""
+    called: dict[str, None] = {}
+    for message in context if isinstance(context, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and "arguments" in part:
+                called[str(part.get("id"))] = None
+            elif isinstance(part, dict) and "call_id" in part:
+                called.pop(str(part["call_id"]), None)
+    if called:
+        yield f"{name} was told of the tool call {next(iter(called))} and not of its result, which a model would refuse"
 
 
 def _is_forgetful(agent: Any) -> bool:
