@@ -38,7 +38,12 @@ def read(place: Place, edits: Sequence[Edit], until: int) -> Edited:
         told = {editing.told(edit): outcomes.to_json(edit.value) for edit in given}
         made.append(Answered(pos, told, _pieces(timeline, effect, given)))
     told = {editing.told(edit): outcomes.to_json(edit.value) for edit in edits}
-    return Edited(tuple(made), told, first_of(timeline, (effect for effect, _ in by.values())))
+    effects = [effect for effect, _ in by.values()]
+    # Nothing came of one that was refused, but to its action, which then saw what it does not see now.
+    refused = [effect.begin.pos for effect in effects if effect.end is None and not effect.parts]
+    came = first_of(timeline, effects)
+    firsts = [*refused, *([came] if came is not None else [])]
+    return Edited(tuple(made), told, min(firsts, default=None))
 
 
 def _find(timeline: Timeline, address: str) -> Effect:

@@ -113,7 +113,6 @@ class Recorded:
     @cached_property
     def actions(self) -> tuple[RecordedAction, ...]:
         """In the order in which they ended."""
-        began = {event.name: event.pos for _, event in self.record.heads if _begins(event)}
         looked = {event.name: event.pos for _, event in self.record.heads if _is_cause(event, layout.LOOKED)}
         found: list[RecordedAction] = []
         for step, (seq, event) in enumerate(self.record.steps):
@@ -121,15 +120,24 @@ class Recorded:
                 continue
             body = self.record.body(seq)
             record: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
-            begin, look = (each.get(str(record.get("number")), event.pos) for each in (began, looked))
+            begin, look = (each.get(str(record.get("number")), event.pos) for each in (self._began, looked))
             found.append(RecordedAction(step, event.pos, seq, event.lane, event.name, event.key, record, begin, look))
         return tuple(found)
 
     @cached_property
     def began(self) -> tuple[int, ...]:
-        """The positions at which actions began, of those that did not end too. What was on where a branch left another
-        one begins anew in it."""
-        return tuple(sorted({event.name: event.pos for _, event in self.record.heads if _begins(event)}.values()))
+        """The positions at which actions began, of those that did not end too."""
+        return tuple(sorted(self._began.values()))
+
+    @cached_property
+    def _began(self) -> dict[str, int]:
+        """By the number of an action. What was on where a branch left another one begins anew in it: what had come of
+        it before that came of its first beginning."""
+        found: dict[str, int] = {}
+        for _, event in self.record.heads:
+            if _begins(event):
+                found.setdefault(event.name, event.pos)
+        return found
 
     def begun_by(self, upto: int) -> dict[int, str]:
         """Of the actions that had begun by a position: where, and the lane of each that was still on then, "" of one

@@ -23,6 +23,7 @@ MODEL = "model"
 PROCESS = "process"
 BROWSER = "browser"
 _EXCHANGES = ("model", "http")
+_OURS = "lockstep.errors"
 _CAUSES = 16
 
 
@@ -122,6 +123,8 @@ def exception(form: Value) -> str:
         title = f"{module}.{title}"
     args = form.get("args")
     words = ", ".join(_argument(one) for one in args) if isinstance(args, list) else ""
+    if module == _OURS and words.startswith("LS"):
+        return words  # its code says what it is
     return f"{title}: {words}" if words else title
 
 

@@ -383,13 +383,23 @@ def block(label: str, text: str, width: int, style: str = "") -> list[Line]:
     return lines
 
 
+def _part(key: str, part: Any) -> str:
+    """One field as a text: of headers, each in a line."""
+    if isinstance(part, str):
+        return part
+    pairs = part if key == "headers" and isinstance(part, list) else []
+    if pairs and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        return "\n".join(f"{name}: {value}" for name, value in pairs)
+    return _compact(part)
+
+
 def _value(label: str, value: Any, width: int) -> list[Line]:
     if value is None:
         return []
     if value == {} and label == "request":
         return []
     if isinstance(value, dict) and value:
-        flat = [(safe(str(key)), part if isinstance(part, str) else _compact(part)) for key, part in value.items()]
+        flat = [(safe(str(key)), _part(str(key), part)) for key, part in value.items()]
         longest = min(16, max(len(key) for key, _ in flat))
         rows: list[str] = []
         for key, part in flat:

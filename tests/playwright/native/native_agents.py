@@ -65,6 +65,16 @@ class Shop:
         )
         return list(both)
 
+    def in_turn(self, context: Any) -> list[str]:
+        """One action that asks twice, one after the other, and an action behind it."""
+        page = context.new_page()
+        page.goto(f"{self.url}/form/1")
+        got = page.evaluate(
+            "(async () => [await (await fetch('/small/1')).text(), await (await fetch('/small/2')).text()])()"
+        )
+        page.fill("#name", "joe")
+        return list(got)
+
     def prices(self, context: Any) -> str:
         page = context.new_page()
         page.goto(f"{self.url}/prices")

@@ -78,6 +78,35 @@ def test_an_edited_answer_stays_before_one_that_was_asked_beside_it_and_came_fir
     assert "sold" in first.b
 
 
+def test_what_had_come_of_an_action_before_a_fork_left_amid_it_comes_in_the_branch_again(
+    shop: Shop, store: str, chromium: str
+):
+    with lockstep_playwright.launch(run="turn", store=store, executable=chromium) as context:
+        assert shop.in_turn(context) == ["1", "2"]
+    fork = lockstep.fork("playwright/turn:4", shop.in_turn, edits={"3.2:body": 9}, store=store)
+    assert (fork.state, fork.result) == ("complete", ["1", "9"])
+    replay = lockstep.replay(fork.address, shop.in_turn, store=store)
+    assert (replay.identical, replay.result) == (True, ["1", "9"]), replay
+    again = lockstep.fork(f"{fork.address}:4", shop.in_turn, store=store)
+    assert (again.state, again.result) == ("complete", ["1", "9"])
+    assert not [entry for entry in again.report.coverage if entry.how == "not covered"]
+
+
+def test_a_refused_request_is_answered_as_its_refusal_says(recorded: Shop, site: Site, store: str):
+    with pytest.raises(Refused):
+        lockstep.fork("playwright/shop:1", recorded.one_form_of_jim, store=store, branch="jim")
+    since = len(site.hits())
+    with open_store(store) as opened:
+        steps = Timeline(opened.run("playwright/shop", "jim")).steps
+    number = next(f"{step.number}.{each.number}" for step in steps for each in step.effects if each.end is None)
+    page = {"status": 200, "headers": [["content-type", "text/html"]], "body": "<h1>Welcome, jim</h1>"}
+    fork = lockstep.fork(
+        f"playwright/shop@jim:{steps[-1].number}", recorded.one_form_of_jim, edits={number: page}, store=store
+    )  # fmt: skip
+    assert (fork.state, fork.divergence, fork.result, asked(site, since)) == ("complete", None, "Welcome, jim", [])
+    assert not [entry for entry in fork.report.coverage if entry.how == "not covered"]
+
+
 def test_a_failed_answer_is_an_edit_too(recorded: Shop, store: str):
     broken = {"7.1": {"$": "raise", "type": "OSError", "message": "net::ERR_CONNECTION_RESET"}}
     fork = lockstep.fork("playwright/shop:7", recorded.two_forms, edits=broken, store=store)
