@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from autogen_agentchat.agents import AssistantAgent, CodeExecutorAgent, SocietyOfMindAgent, UserProxyAgent
-from autogen_agentchat.agents._code_executor_agent import ApprovalRequest, ApprovalResponse
 from autogen_agentchat.base import ChatAgent, TaskResult, Team
 from autogen_agentchat.conditions import HandoffTermination, MaxMessageTermination, TextMentionTermination
 from autogen_agentchat.messages import (
@@ -225,20 +224,25 @@ class Inline(CodeExecutor):
     async def restart(self) -> None: ...
 
 
-def _agree(asked: ApprovalRequest) -> ApprovalResponse:
-    return ApprovalResponse(approved=True, reason="a test")
+def agreed() -> dict[str, Any]:
+    """Of versions that ask whether code may run: it may."""
+    try:
+        from autogen_agentchat.agents._code_executor_agent import ApprovalResponse
+    except ImportError:
+        return {}
+    return {"approval_func": lambda asked: ApprovalResponse(approved=True, reason="a test")}
 
 
 def executor() -> Team:
     """One writes code, one runs it, twice."""
-    runner = CodeExecutorAgent("runner", Inline(), approval_func=_agree)
+    runner = CodeExecutorAgent("runner", Inline(), **agreed())
     return RoundRobinGroupChat([agent("coder"), runner], name="workshop", termination_condition=until("DONE"))
 
 
 def coding() -> Team:
     """An agent that writes code and runs it in the same turn."""
     runner = CodeExecutorAgent(
-        "runner", Inline(), model_client=client(), system_message="You are runner.", approval_func=_agree
+        "runner", Inline(), model_client=client(), system_message="You are runner.", **agreed()
     )
     return RoundRobinGroupChat([runner], name="solo", max_turns=1)
 

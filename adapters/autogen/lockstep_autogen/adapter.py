@@ -51,7 +51,7 @@ adapter = Adapter(
     distribution="autogen-agentchat",
     extra="autogen",
     modules=("autogen_agentchat", "autogen_core"),
-    tested=Versions("0.6.4", "0.7.5"),
+    tested=Versions("0.7", "0.7.5"),
     steps=Steps(kind="message", what="each message of a team, with the state after it"),
     restore=Way(exact=True),
     re_execute=Way(exact=True),

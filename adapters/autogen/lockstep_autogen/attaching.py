@@ -24,7 +24,7 @@ from autogen_core.models import ChatCompletionClient
 from autogen_core.tools import BaseTool, Workbench
 
 from lockstep.errors import Code, TargetError
-from lockstep_autogen import humans, speaking, stopping, turns
+from lockstep_autogen import fitting, humans, speaking, stopping, turns
 from lockstep_autogen.cut import Ear
 from lockstep_autogen.executors import Executor
 from lockstep_autogen.models import Model
@@ -57,7 +57,9 @@ class Root:
     """
 
     def __init__(self, target: Any, seams: Seams) -> None:
-        """Raises TargetError LS402 for what is no team or agent."""
+        """Raises TargetError LS402 for what is no team or agent, AdapterError LS410 for a version of AutoGen that lacks
+        what is needed."""
+        fitting.probe()
         if not isinstance(target, (Team, ChatAgent)):
             raise TargetError(
                 Code.BAD_TARGET, f"attach takes a team or an agent of autogen_agentchat, not a {type(target).__name__}"

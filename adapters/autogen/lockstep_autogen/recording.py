@@ -39,7 +39,8 @@ def attach[T](team: T, *, run: str | None = None, store: str | os.PathLike[str] 
     store  path of the store; found as ever if not told
 
     While a session is on, it is recorded there and not in a run of its own. Returns the team. Raises TargetError LS402
-    for what is no team or agent, or is attached already.
+    for what is no team or agent, or is attached already; AdapterError LS410 for a version of AutoGen that lacks what is
+    needed.
     """
     target: Any = team
     recording = Recording(run, store)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import looking
@@ -18,7 +16,6 @@ from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
 from autogen_core.models import SystemMessage
 from autogen_core.tools import FunctionTool
-from autogen_ext.tools.mcp import McpWorkbench, StdioServerParams
 
 import lockstep
 import lockstep_autogen
@@ -108,32 +105,6 @@ def test_what_a_tool_may_do_is_said_by_a_mark(provider: Provider) -> None:
         assert [seen.timeline.effect_class(effect) for effect in seen.effects()] == ["inference", "read"]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_server_of_tools_is_asked_what_it_has_and_may_do(provider: Provider, tmp_path: Path) -> None:
-    script = Path(__file__).with_name("mcp_server.py")
-    server = StdioServerParams(command=sys.executable, args=[str(script), str(tmp_path / "started")])
-
-    async def run() -> Any:
-        async with McpWorkbench(server) as bench:
-            writer = teams.agent("writer", workbench=bench)
-            team = lockstep_autogen.attach(RoundRobinGroupChat([writer], name="desk", max_turns=1))
-            result = await team.run(task="refund order 7")
-            assert isinstance(writer._workbench[0], McpWorkbench)
-            return result
-
-    result = asyncio.run(run())
-    assert result.messages[-1].content == "order 7: 40.00"
-    assert (tmp_path / "started").read_text() == "started\n"
-    with looking.run("autogen/desk") as seen:
-        calls = [(effect.name, seen.timeline.effect_class(effect)) for effect in seen.effects()]
-        assert calls == [
-            ("McpWorkbench.list_tools", "read"), (_MODEL, "inference"), ("McpWorkbench.list_tools", "read"),
-            ("look_up", "read"),
-        ]  # fmt: skip
-        listed: Any = seen.timeline.outcome(seen.effects()[0])
-        assert [tool["name"] for tool in listed] == ["look_up", "issue_refund"]
-
-
 def test_a_person_is_asked_on_a_thread_as_ever(provider: Provider) -> None:
     asked: list[tuple[str, bool]] = []
 
@@ -153,9 +124,11 @@ def test_a_person_is_asked_on_a_thread_as_ever(provider: Provider) -> None:
 def test_code_is_run_by_a_call_and_whether_it_may_is_one_too(provider: Provider) -> None:
     teams.run(lockstep_autogen.attach(teams.executor()), "compute")
     with looking.run("autogen/workshop") as seen:
-        approval, code = seen.effects(2)
-        assert (approval.kind, approval.name) == ("human", "approval")
-        assert seen.timeline.outcome(approval) == {"approved": True, "reason": "a test"}
+        *asked, code = seen.effects(2)
+        if teams.agreed():
+            (approval,) = asked
+            assert (approval.kind, approval.name) == ("human", "approval")
+            assert seen.timeline.outcome(approval) == {"approved": True, "reason": "a test"}
         assert (code.kind, code.name) == ("tool", "Inline")
         assert seen.timeline.request(code) == {"code": [{"language": "python", "code": "print(6 * 7)\n"}]}
         assert seen.timeline.outcome(code) == {"exit_code": 0, "output": "42\nrun 1"}
