@@ -30,12 +30,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+def environment(place: Path, asked: str | Path) -> None:
+    """A new environment with what is asked for, as tested."""
+    run(sys.executable, "-m", "uv", "venv", "--python", sys.executable, place)
+    run(sys.executable, "-m", "uv", "pip", "install", "-p", place, "-c", ROOT / "constraints.txt", asked)
+
+
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` directory of a new environment with the wheel and what it asks for."""
     place = tmp_path_factory.mktemp("installed") / "venv"
-    run(sys.executable, "-m", "uv", "venv", "--python", sys.executable, place)
-    run(sys.executable, "-m", "uv", "pip", "install", "-p", place, "-c", ROOT / "constraints.txt", wheel)
+    environment(place, wheel)
     return place / "bin"
 
 
@@ -126,9 +131,7 @@ def test_the_extra_brings_langgraph_whose_threads_are_recorded_and_replayed(
     wheel: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ):
     place = tmp_path_factory.mktemp("extra") / "venv"
-    run(sys.executable, "-m", "uv", "venv", "--python", sys.executable, place)
-    asked = f"{wheel}[langgraph]"
-    run(sys.executable, "-m", "uv", "pip", "install", "-p", place, "-c", ROOT / "constraints.txt", asked)
+    environment(place, f"{wheel}[langgraph]")
     (tmp_path / "counting.py").write_text(THREAD)
     options = {"cwd": tmp_path, "env": clean_environment(tmp_path)}
     assert run(place / "bin/python", "counting.py", **options).stdout == "{'count': 7}\n"
@@ -158,9 +161,7 @@ def test_the_extra_brings_temporal_whose_histories_are_replayed(
     wheel: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ):
     place = tmp_path_factory.mktemp("extra") / "venv"
-    run(sys.executable, "-m", "uv", "venv", "--python", sys.executable, place)
-    asked = f"{wheel}[temporal]"
-    run(sys.executable, "-m", "uv", "pip", "install", "-p", place, "-c", ROOT / "constraints.txt", asked)
+    environment(place, f"{wheel}[temporal]")
     (tmp_path / "counting.py").write_text(COUNTING)
     options = {"cwd": tmp_path, "env": clean_environment(tmp_path)}
     history = ROOT / "examples" / "temporal_refund" / "overpaid.json"

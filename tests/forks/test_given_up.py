@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,16 +14,6 @@ from agents import World
 import lockstep
 
 chance = random.SystemRandom()
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> str:
-    return str(tmp_path / "store.db")
 
 
 @lockstep.tool(effect="read")

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +16,6 @@ from agents import World
 import lockstep
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> str:
-    return str(tmp_path / "store.db")
 
 
 def record(store: str, agent: Callable[[], Any]) -> Any:

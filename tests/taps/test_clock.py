@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.taps.effect_around import call
 
 from lockstep.errors import Code
 from lockstep.session import lanes
@@ -185,20 +186,6 @@ def test_a_read_more_in_a_thread_is_found(session: Any) -> None:
     report = session.replay(lambda: program(3))
     assert report.difference.code == Code.READS
     assert report.difference.lane != "main"
-
-
-def call(program: Any) -> Any:
-    """Makes an effect that runs `program` inside it while recording."""
-    from lockstep.session import current
-
-    effect = current.session.open("tool")  # type: ignore[union-attr]
-    effect.ask("client", {}, {})
-    if not effect.live:
-        return effect.take().value
-    with effect.inside():
-        value = program()
-    effect.end("ok", value)
-    return value
 
 
 def test_what_a_client_reads_inside_an_effect_is_its_own(session: Any) -> None:

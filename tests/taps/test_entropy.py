@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.taps.effect_around import call
 
 from lockstep.errors import Code
 from lockstep.session import lanes
@@ -106,20 +107,6 @@ def test_a_draw_of_one_source_does_not_shift_another(session: Any) -> None:
     recorded = session.result
     session.replay(lambda: [next(iter([os.urandom(8) for _ in range(3)])), secrets.token_bytes(8), random.random()])
     assert session.result == recorded[:3]
-
-
-def call(program: Any) -> Any:
-    """Makes an effect that runs `program` inside it while recording."""
-    from lockstep.session import current
-
-    effect = current.session.open("tool")  # type: ignore[union-attr]
-    effect.ask("client", {}, {})
-    if not effect.live:
-        return effect.take().value
-    with effect.inside():
-        value = program()
-    effect.end("ok", value)
-    return value
 
 
 def test_a_client_inside_an_effect_draws_apart_from_the_program(session: Any) -> None:

@@ -32,17 +32,7 @@ OWN: dict[str, Any] = {"workflows": own.WORKFLOWS, "activities": own.ACTIVITIES}
 SINK: dict[str, Any] = {"workflows": sink.WORKFLOWS, "activities": sink.ACTIVITIES}
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture(autouse=True)
-def no_faults() -> Any:
-    scribe.faults.clear()
-    yield
-    assert scribe.flush()
-    assert scribe.faults == []
+pytestmark = pytest.mark.usefixtures("no_faults")
 
 
 def test_activities_children_signals_and_updates_are_recorded_with_what_was_asked_and_answered(

@@ -41,17 +41,7 @@ def alone(store: Path) -> dict[str, Any]:
 both = pytest.mark.parametrize("recording", [plugin, alone])
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture(autouse=True)
-def no_faults() -> Any:
-    scribe.faults.clear()
-    yield
-    assert scribe.flush()
-    assert scribe.faults == []
+pytestmark = pytest.mark.usefixtures("no_faults")
 
 
 def tried(read: Recorded, name: str) -> list[dict[str, Any]]:

@@ -16,11 +16,6 @@ from lockstep_temporal.drift import SOURCE
 from lockstep_temporal.setup import setup_of
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
 def test_what_differs_between_two_drives_of_one_record_is_drift(store: Path) -> None:
     with scripted(store, drifting.Drifts) as script:
         script.start(4711)

@@ -18,11 +18,6 @@ TOKEN = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"  # no real one: t
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
 def encoded(store: Path) -> Path:
     with scripted(store, flows.Orders, codec=Xor()) as script:
         script.start(4711)

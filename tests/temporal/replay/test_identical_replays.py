@@ -18,11 +18,6 @@ from lockstep_temporal import Setup
 CARDS = [4000, -400]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
 def order(script: Script, order: int = 4711) -> None:
     script.start(order)
     script.resolve(1, {"id": order})

@@ -22,11 +22,6 @@ from lockstep_temporal.drift import SOURCE
 from lockstep_temporal.history import imports
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
 def imported(store: Path, *histories: str) -> str:
     """The run that they are."""
     with open_store(str(store), create=True) as opened:

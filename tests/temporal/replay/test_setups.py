@@ -20,11 +20,6 @@ from lockstep_temporal.driver import Drive
 from lockstep_temporal.setup import setup_of
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
 def test_a_target_stands_for_workflows_and_activities() -> None:
     assert setup_of(flows.Orders).workflows == [flows.Orders]
     both = setup_of([one_workflow.greet, one_workflow.Greets])
