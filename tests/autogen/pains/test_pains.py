@@ -1,4 +1,4 @@
-"""What users of AutoGen have asked for or tripped over, by the issue of microsoft/autogen; others are told by the tests of
+"""What users of AutoGen asked for or tripped over, by the issue of microsoft/autogen; others are told by the tests of
 recording, replay, forks and exports."""
 
 from __future__ import annotations
