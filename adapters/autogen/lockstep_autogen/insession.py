@@ -30,6 +30,6 @@ class Steps:
         of = next.pos
         self.steps.made(moment, next, body)
         # Ids and times come from the session's own taps; what is compared here must not hang on them.
-        told = {name: value for name, value in body.items() if name != WAS}
+        told: dict[str, Value] = {**body, WAS: []}
         lane = f"{adapter.name}/{moment.lane}"
         next.pos = self.session.checkpoint(lane, moment.name, {**told, "source": moment.source}, of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockstep.debugger import checkpointed, inert
+from lockstep.debugger import checkpointed, inert, render_spoken, spoken
 from lockstep.debugger.channels import START
 from lockstep.debugger.dialects import framed
 from lockstep.debugger.lines import Piece, cut, safe
@@ -16,6 +16,9 @@ WIDE = 160  # columns for what a step or turn says
 
 def row(timeline: Timeline, step: Step) -> list[Piece]:
     """The cells of a checkpoint: mark, what it changed, part of the thread, and two that are empty."""
+    spoke = spoken.read(timeline, step)
+    if spoke is not None:
+        return render_spoken.row(timeline, step, spoke)
     hidden = timeline.reader.field(step.stream, step.seq, "hidden")
     told = [] if hidden is True else checkpointed.said(timeline, step)
     source = checkpointed.source(timeline, step)

@@ -21,7 +21,6 @@ from lockstep.debugger import (
     render_commanded,
     render_log,
     render_spoken,
-    spoken,
     words,
 )
 from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
@@ -90,9 +89,6 @@ def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
     told = acted.read(timeline, step)
     if told is not None:
         return [str(step.number), "", *render_acted.row(step, told, checkpointed.namespace(timeline, step)), ""]
-    said = spoken.read(timeline, step)
-    if said is not None:
-        return [str(step.number), "", *render_spoken.row(timeline, step, said), ""]
     return [str(step.number), "", *render_checkpoint.row(timeline, step), ""]
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger import outcomes
-from lockstep.log import checkpoints
+from lockstep.log import checkpoints, threads
 from lockstep.log.native import END
-from lockstep.log.timeline import Step, Timeline
+from lockstep.log.timeline import Effect, Step, Timeline
 
 MESSAGES, SELECTED, STOP, HEARD = "messages", "selected", "stop", "heard"
 CHANNELS = frozenset({MESSAGES, SELECTED, STOP, HEARD})  # that are no part of what the team remembers
@@ -53,13 +53,21 @@ def read(timeline: Timeline, step: Step) -> Spoken | None:
     messages, selected, stop = (_new(said.get(name)) for name in (MESSAGES, SELECTED, STOP))
     if messages is None:  # the same words as before: the record does not repeat them
         messages = outcomes.to_json(_state(timeline, step).get(MESSAGES))
-    chosen = [f".{each.number}" for each in step.effects if each.lane.rpartition("/")[2] == MANAGER]
+    chosen = [f".{each.number}" for each in step.effects if _lane(timeline, each).rpartition("/")[2] == MANAGER]
     return Spoken(
         tuple(each for each in messages if isinstance(each, dict)) if isinstance(messages, list) else (),
         tuple(map(str, selected)) if isinstance(selected, list) else (),
         tuple(chosen),
         stop if isinstance(stop, str) else "",
     )
+
+
+def _lane(timeline: Timeline, effect: Effect) -> str:
+    """Who of the team made a call: in a session's run that is beside it, and its lane is a strand of the program."""
+    if timeline.is_native:
+        return effect.lane
+    found = timeline.reader.field(effect.stream, effect.seq, threads.THREAD)
+    return found if isinstance(found, str) else ""
 
 
 def _state(timeline: Timeline, step: Step) -> checkpoints.State:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import kept
@@ -73,3 +74,22 @@ def test_a_selectors_whole_request_can_be_read(provider: Provider) -> None:
     assert "You are selector." in shown and "planner: first search (2)" in shown
     request = json.loads(lockstep("show", f"{recorded.run}:2.2", "--json"))["request"]
     assert [tool["name"] for tool in request["tools"]] == ["look_up"]
+
+
+PROGRAM = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+import teams, lockstep_autogen
+asyncio.run(teams.running(lockstep_autogen.attach(teams.selector()), "refund order 7"))
+"""
+
+
+def test_a_team_in_a_session_is_shown_as_by_itself(provider: Provider, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    words = [sys.executable, "-m", "lockstep", "record", "--run", "night", "--", sys.executable, str(program)]
+    subprocess.run([*words, str(Path(teams.__file__).parent)], check=True, capture_output=True, timeout=100)
+    told = rows(lockstep("log", "night/office"))
+    assert '● searcher  "order 7: 40.00, look 1"   ← chosen by .1' in told["2"]
+    assert "■ Text 'DONE' mentioned" in told["4"]
+    assert "chosen     searcher   by night/office:2.1" in lockstep("show", "night/office:2")
