@@ -107,7 +107,7 @@ class Crossing:
 
     def _is_last(self, run: Ran) -> bool:
         """Whether the cut is in this run."""
-        return run.last.end is None or self._upto < run.last.end.pos
+        return self._upto < run.stop
 
     async def speaks(self, lane: str, name: str) -> None:
         """See `Seams`: past the cut each when it likes, but where all is answered as it was recorded."""

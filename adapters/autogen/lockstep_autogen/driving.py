@@ -47,7 +47,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Drive:
-    """One replay's or fork's runs of a team. `stopping`: the team is being taken down."""
+    """One replay's or fork's runs of a team. `stopping`: the team is being taken down; `deadline`: see `__init__`."""
 
     def __init__(
         self, halt: Halt, moved: Callable[[], Any], stuck: Callable[[], None], deadline: float, latch: Latch,
@@ -62,7 +62,7 @@ class Drive:
         self._latch = latch
         self._moved = moved
         self._stuck = stuck
-        self._deadline = deadline
+        self.deadline = deadline
 
     async def run(self, begin: Callable[[], Coroutine[Any, Any, Any]]) -> Ended:
         """Runs what `begin` makes, until it ends or the halt stops it."""
@@ -107,11 +107,11 @@ class Drive:
         heard = asyncio.ensure_future(self.halt.heard())
         try:
             while not (heard.done() or self._latch.stopped):
-                await asyncio.wait({heard}, timeout=min(_LOOK, self._deadline / 4))
+                await asyncio.wait({heard}, timeout=min(_LOOK, self.deadline / 4))
                 moved, now = self._moved(), asyncio.get_running_loop().time()
                 if moved is None or moved != seen:
                     seen, since = moved, now
-                elif now - since > self._deadline:
+                elif now - since > self.deadline:
                     self._stuck()
                     break
         finally:

@@ -197,7 +197,11 @@ def _refuse(options: ForkOptions) -> None:
 
 
 def _until(place: Place, recorded: Recorded, options: ForkOptions) -> int:
-    """The position up to which the fork's past lies. How the last turn ended is not kept: it ends again."""
+    """The position up to which the fork's past lies. How the last turn ended is not kept, since it ends again, and
+    neither is what cut it off: calls that were cancelled, or of a model that failed, are made again."""
     found = cut_of(place, options.within)
-    end = recorded.runs[-1].last.end if recorded.runs else None
-    return found if end is None else min(found, end.pos - 1)
+    if not recorded.runs:
+        return found
+    last = recorded.runs[-1]
+    end = last.last.end
+    return min(found, end.pos - 1 if end is not None and last.status != Status.CLOSED else recorded.whole)

@@ -72,6 +72,8 @@ class Player:
                 self._left.setdefault(step.event.lane, deque()).append(step)
 
     def _expects(self, step: RecordedStep) -> bool:
+        if self._open and self._recorded.is_broken(step):
+            return False
         if self._upto is not None and step.pos > self._upto:
             return False
         return self._until is None or step.number <= self._until

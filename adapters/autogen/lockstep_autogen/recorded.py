@@ -21,10 +21,13 @@ from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.steps import TURN
 from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
+from lockstep_autogen import layout
 
 GOES_ON = "goes_on"  # of the request of a turn: it is the rest of the one before
 # The same of a fork by state, whose team had not done what came before: what it returns is of the rest only.
 RESTORED = {GOES_ON: True, "restored": True}
+
+_GOOD = (Status.OK, Status.CLOSED)
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -131,9 +134,18 @@ class Recorded:
         return self.record.result(run.last)
 
     @property
-    def last(self) -> int:
-        """The position of the last event."""
-        return max((event.pos for _, event in self.record.heads), default=0)
+    def whole(self) -> int:
+        """The position up to which nothing was broken off: that of the last whole step, or of the last good answer."""
+        turns = {turn.pos for turn in self.record.turns}
+        answered = [
+            event.pos for _, event in self.record.heads
+            if event.kind is Kind.END and event.what in _GOOD and event.of not in turns
+        ]  # fmt: skip
+        return max([*answered, *(step.pos for step in self.steps if not self.is_broken(step))], default=0)
+
+    def is_broken(self, step: RecordedStep) -> bool:
+        """Whether a step is what had been said when a run was cut off, and no cut."""
+        return self.record.field(step.seq, layout.CONSISTENT) is False
 
 
 def is_over(run: Ran) -> bool:

@@ -16,6 +16,7 @@ from lockstep.log.model import Status, Value
 from lockstep.log.store import RunReader
 from lockstep.session import difference, exceptions
 from lockstep.session.native import guard
+from lockstep.session.native.served import CUT_PATIENCE
 from lockstep.session.native.server import Server
 from lockstep.session.native.serving import Serving
 from lockstep_autogen import again, attaching, driving, fresh
@@ -74,6 +75,8 @@ class Session:
         guard.watch(driving.watched)
         for run in self._chosen:
             serving = self._serve(run)
+            # Of one that was cut off, whoever waits where nothing is recorded any more has come to the cut.
+            drive.deadline = min(options.deadline, CUT_PATIENCE) if self._is_open(run) else options.deadline
             player.turn(run, serving, is_open=self._is_open(run))
             root.seams.calls = Halting(serving, halt)
             request = self._asked(run)

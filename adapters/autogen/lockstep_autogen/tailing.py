@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
+from lockstep.errors import Code
 from lockstep.log import untapped
 from lockstep.log.model import Status
 from lockstep.session import findings
@@ -161,6 +162,9 @@ class Tailing(Forking):
         if left:
             missing = left[0]
             self.latch.stop_at(findings.never_made(self.served.tape, missing.seq, missing.begin, missing))
+        else:
+            reason = f"nothing has moved for {seconds:g} s before the step that the fork leaves"
+            self.served.differs(Code.STUCK, reason, kind="turn", name="", source="")
         self.gate.look()
 
 
