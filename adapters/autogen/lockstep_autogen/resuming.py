@@ -71,8 +71,9 @@ class Session(forking.Session):
         )  # fmt: skip
         self.told = told = Resumed(recorded, calls, halt, journal)
         told.stops = self.stops(team)
+        told.stops = self.stops(team)
         self.drive = drive = Drive(halt, self._moved, self._stuck, options.deadline, calls.latch, self)
-        root = Root(team, Seams(Halting(calls, halt), told))
+        root = Root(team, Seams(Halting(calls, halt), told, told.speaks))
         attaching.attach(root)
         guard.watch(driving.watched)
         root.on = True  # what the team is given here is no turn of it

@@ -17,7 +17,7 @@ from lockstep.conformance.scenario import Tool
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.log.model import Value
 
-_TEAM, _STREAM, _ALONE = "team", "team, streamed", "agent alone"
+_TEAM, _STREAM, _ALONE = "team", "team streamed", "agent alone"
 _ITERATIONS = 20  # of tools in one turn
 _CHUNK = "ModelClientStreamingChunkEvent"
 

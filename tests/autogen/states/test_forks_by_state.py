@@ -66,6 +66,17 @@ def test_a_team_with_another_prompt_goes_on_with_what_was_said(settled: Provider
     assert fork.results[-1].stop_reason == "Maximum number of turns 4 reached."
 
 
+def test_it_is_stopped_and_gone_on_with(settled: Provider) -> None:
+    kind = teams.named("round_robin")
+    recorded = kept.record(kind)
+    stopped = lockstep.fork(f"{recorded.run}:1", kind.make, by="state", stop=3)
+    assert stopped.result.stop_reason.startswith("Stopped by Lockstep after step 3")
+    on = lockstep.fork(f"{stopped.address}:3", kind.make, by="state")
+    assert (on.result.stop_reason, teams.messages(on.result)) == (kind.stop, recorded.messages[-1:])
+    assert kept.steps(on.address)[-1].key == recorded.last.key
+    assert lockstep.replay(on.address, kind.make).identical
+
+
 def timed() -> Any:
     return RoundRobinGroupChat([teams.agent("writer")], name="timed", max_turns=2, termination_condition=_hour())
 
