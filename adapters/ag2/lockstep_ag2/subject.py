@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import lockstep
-from lockstep.conformance import outside
+from lockstep.conformance import outside, telling
 from lockstep.conformance.scenario import Tool
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.log.model import Value
@@ -46,29 +46,20 @@ class Ag2:
         pieces: list[str] = []
         replay = lockstep.replay(run, lambda: agent(work, pieces), store=work.store)
         outputs = () if replay.error is not None else tuple(map(_word, replay.results))
-        return Done(
-            outputs=outputs, error=_told(replay.error), pieces=tuple(pieces), run=run, identical=replay.identical,
-            cut=replay.report.cut, difference=replay.report.difference,
-        )  # fmt: skip
+        return telling.replayed(replay, run, outputs, pieces)
 
     def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
         pieces: list[str] = []
-        try:
-            run = lockstep.fork(address, lambda: agent(work, pieces), edits=edits, live=[*live], store=work.store)
-        except lockstep.Refused as refused:
-            run = refused.run
+        run = telling.fork(address, lambda: agent(work, pieces), edits=edits, live=[*live], store=work.store)
         outputs = tuple(map(_word, run.results)) if run.error is None and run.state == "complete" else ()
-        return Done(
-            outputs=outputs, error=_told(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
-            difference=run.report.difference, refused=tuple(run.refused),
-        )  # fmt: skip
+        return telling.forked(run, outputs, pieces)
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         def judge(view: Any) -> bool | None:
             return bad(_word(view.result)) if view.state == "complete" else None
 
         verdict = lockstep.bisect(run, lambda: agent(work, []), bad=judge, store=work.store)
-        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+        return telling.found(verdict)
 
 
 def agent(work: Work, pieces: list[str]) -> Any:
@@ -139,7 +130,7 @@ async def _talk(work: Work, store: str | None) -> Done:
             words.append(_word(reply))
     except Exception as raised:
         error, words = raised, []
-    done = Done(outputs=tuple(words), error=_told(error), pieces=tuple(pieces))
+    done = Done(outputs=tuple(words), error=telling.raised(error), pieces=tuple(pieces))
     if store is None:
         return done
     owner = attaching.owner(asked)
@@ -154,10 +145,6 @@ async def _talk(work: Work, store: str | None) -> Done:
 def _word(result: Any) -> str:
     """The agent's last word: of a reply, or as it is read from the record."""
     return str(getattr(result, "body", result) or "")
-
-
-def _told(error: BaseException | None) -> str:
-    return "" if error is None else f"{type(error).__name__}: {error}"
 
 
 subject = Ag2()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import lockstep
-from lockstep.conformance import outside
+from lockstep.conformance import outside, telling
 from lockstep.conformance.scenario import Tool
 from lockstep.conformance.subject import Done, Found, Mode, Work
 from lockstep.log.model import Value
@@ -65,29 +65,20 @@ class AutoGen:
         pieces: list[str] = []
         replay = lockstep.replay(run, lambda: team(work, pieces), store=work.store)
         outputs = () if replay.error is not None else tuple(map(_word, replay.results))
-        return Done(
-            outputs=outputs, error=_told(replay.error), pieces=tuple(pieces), run=run, identical=replay.identical,
-            cut=replay.report.cut, difference=replay.report.difference,
-        )  # fmt: skip
+        return telling.replayed(replay, run, outputs, pieces, _told)
 
     def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
         pieces: list[str] = []
-        try:
-            run = lockstep.fork(address, lambda: team(work, pieces), edits=edits, live=[*live], store=work.store)
-        except lockstep.Refused as refused:
-            run = refused.run
+        run = telling.fork(address, lambda: team(work, pieces), edits=edits, live=[*live], store=work.store)
         outputs = tuple(map(_word, run.results)) if run.error is None and run.state == "complete" else ()
-        return Done(
-            outputs=outputs, error=_told(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
-            difference=run.report.difference, refused=tuple(run.refused),
-        )  # fmt: skip
+        return telling.forked(run, outputs, pieces, _told)
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         def judge(view: Any) -> bool | None:
             return bad(_word(view.result)) if view.state == "complete" else None
 
         verdict = lockstep.bisect(run, lambda: team(work, []), bad=judge, store=work.store)
-        return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+        return telling.found(verdict)
 
 
 def team(work: Work, pieces: list[str]) -> Any:

@@ -67,13 +67,11 @@ class Temporal:
     def replay(self, work: Work, run: str) -> Done:
         subject_code.heard.clear()
         replay = lockstep.replay(run, target(work), store=work.store)
-        done = telling.replayed(replay, run, _words(replay.result, replay.error), _heard())
-        return replace(done, error=_told(replay.error))
+        return telling.replayed(replay, run, _words(replay.result, replay.error), _heard(), _told)
 
     def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
         run = telling.fork(address, target(work), edits=edits, live=[*live], store=work.store)
-        done = telling.forked(run, _words(run.result, run.error) if run.state == "complete" else ())
-        return replace(done, error=_told(run.error))
+        return telling.forked(run, _words(run.result, run.error) if run.state == "complete" else (), told=_told)
 
     def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
         def judge(view: Any) -> bool | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import lockstep
@@ -19,15 +19,20 @@ if TYPE_CHECKING:
     from lockstep.debugger.verdict import Verdict
 
 
+type Told = Callable[[BaseException | None], str]
+
+
 def raised(error: BaseException | None) -> str:
     """`Done.error` of what an agent raised."""
     return "" if error is None else f"{type(error).__name__}: {error}"
 
 
-def replayed(replay: lockstep.Replay, run: str, outputs: Iterable[str], pieces: Iterable[str] = ()) -> Done:
-    """Of a replay of a run, and what its agent said."""
+def replayed(
+    replay: lockstep.Replay, run: str, outputs: Iterable[str], pieces: Iterable[str] = (), told: Told = raised
+) -> Done:
+    """Of a replay of a run, and what its agent said. `told`: what makes `error`, where a framework wraps exceptions."""
     return Done(
-        outputs=tuple(outputs), error=raised(replay.error), pieces=tuple(pieces), run=run, identical=replay.identical,
+        outputs=tuple(outputs), error=told(replay.error), pieces=tuple(pieces), run=run, identical=replay.identical,
         cut=replay.report.cut, difference=replay.report.difference,
     )  # fmt: skip
 
@@ -41,10 +46,10 @@ def fork(address: str, target: Any, **options: Any) -> lockstep.Run:
         return run
 
 
-def forked(run: lockstep.Run, outputs: Iterable[str], pieces: Iterable[str] = ()) -> Done:
+def forked(run: lockstep.Run, outputs: Iterable[str], pieces: Iterable[str] = (), told: Told = raised) -> Done:
     """Of a fork, and what its agent said."""
     return Done(
-        outputs=tuple(outputs), error=raised(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
+        outputs=tuple(outputs), error=told(run.error), pieces=tuple(pieces), run=run.address, state=run.state,
         difference=run.report.difference, refused=tuple(run.refused),
     )  # fmt: skip
 
