@@ -241,9 +241,7 @@ def executor() -> Team:
 
 def coding() -> Team:
     """An agent that writes code and runs it in the same turn."""
-    runner = CodeExecutorAgent(
-        "runner", Inline(), model_client=client(), system_message="You are runner.", **agreed()
-    )
+    runner = CodeExecutorAgent("runner", Inline(), model_client=client(), system_message="You are runner.", **agreed())
     return RoundRobinGroupChat([runner], name="solo", max_turns=1)
 
 

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from autogen_agentchat.agents import UserProxyAgent
+from autogen_agentchat.agents import AssistantAgent, UserProxyAgent
 from autogen_agentchat.base import ChatAgent, Team, TerminationCondition
 from autogen_core import AgentId
 from autogen_core.code_executor import CodeExecutor
@@ -30,7 +30,7 @@ from lockstep_autogen.executors import Executor
 from lockstep_autogen.models import Model
 from lockstep_autogen.naming import MANAGER, Names
 from lockstep_autogen.places import Place
-from lockstep_autogen.proxies import stands_in
+from lockstep_autogen.proxies import plain, stands_in
 from lockstep_autogen.seams import Asked, Seams, Told
 from lockstep_autogen.tools import Bench, Tool, is_runner
 
@@ -95,10 +95,9 @@ def attached(target: Any) -> Root | None:
     return found
 
 
-def running() -> Root | None:
-    """The attached team whose turn is on, where there is exactly one."""
-    found = [root for root in _roots.values() if root.on]
-    return found[0] if len(found) == 1 else None
+def running() -> tuple[Root, ...]:
+    """The attached teams whose turns are on."""
+    return tuple(root for root in _roots.values() if root.on)
 
 
 def attach(root: Root) -> None:
@@ -162,10 +161,10 @@ def _managed(team: Any, hook: Any) -> None:
 
         runtime._agent_factories[kind] = _factory
         return
-    plain = team._create_group_chat_manager_factory
+    making = team._create_group_chat_manager_factory
 
     def _create_group_chat_manager_factory(*args: Any, **options: Any) -> Any:
-        factory = plain(*args, **options)
+        factory = making(*args, **options)
         return lambda: hook(factory())
 
     team._create_group_chat_manager_factory = _create_group_chat_manager_factory
@@ -182,10 +181,11 @@ def _agent(root: Root, agent: Any, lane: str) -> None:
     if approval is not None and hasattr(agent, "_approval_func_is_async"):
         agent._approval_func, agent._approval_func_is_async = humans.approving(approval, Place(root, lane)), True
     found = _fields(root, agent, lane)
-    if not found and not type(agent).__module__.startswith(("autogen_agentchat.", "autogen_ext.")):
-        root.unseen.append(
-            f"agent {agent.name} ({type(agent).__name__}): no model client, workbench or tool was found in it"
-        )
+    home, what = type(agent).__module__, f"agent {agent.name} ({type(agent).__name__})"
+    if not found and not home.startswith("autogen_agentchat."):
+        root.unseen.append(f"{what}: no model client, workbench or tool was found in it")
+    elif home.startswith("autogen_ext.") and not isinstance(agent, AssistantAgent):  # a browser's or file's surfer
+        root.unseen.append(f"{what}: what it does beside asking its model")
 
 
 def _fields(root: Root, holder: Any, lane: str) -> int:
@@ -213,6 +213,9 @@ def _has_bench(holder: Any) -> bool:
 def _stood_in(root: Root, value: Any, lane: str) -> tuple[Any, int]:
     """What stands in for a value, and how much of ours there is in it."""
     if stands_in(value):
+        other = getattr(value._lockstep_place, "root", root)
+        if other is not root:
+            root.unseen.append(f"{lane}: its {type(plain(value)).__name__}, which is recorded with {other.lane}")
         return value, 1
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         pairs = [_stood_in(root, item, lane) for item in value]

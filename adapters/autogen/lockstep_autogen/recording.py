@@ -141,19 +141,16 @@ class Recording:
     # Told.
 
     async def begins(self, asked: Asked, before: Moment) -> None:
-        if self._in_session() is not None:
+        if self._in_session() is None:
+            try:
+                journal = self.journal()
+                if journal is None:
+                    return
+                self._turn = journal.begin_turn(asked.entry, journal.hide(canonical.inert(asked.request)))
+            except Exception as error:
+                self.fault("begin of a turn", error)
+        if asked.entry.startswith(("run", "on_messages")):  # what else is done to a team is a step when it is over
             await self._told(before)
-            return
-        try:
-            journal = self.journal()
-            if journal is None:
-                return
-            self._turn = journal.begin_turn(asked.entry, journal.hide(canonical.inert(asked.request)))
-        except Exception as error:
-            self.fault("begin of a turn", error)
-        if before.source == layout.INPUT and not asked.entry.startswith(("run", "on_messages")):
-            return  # what is done to a team says what it was, when it is over
-        await self._told(before)
 
     async def cut(self, moment: Moment) -> Any:
         halted = self._halts(moment)
@@ -223,8 +220,6 @@ class Recording:
             self._session = None
         elif self._session is None or self._session.session is not session:
             self._session = insession.Steps(session)
-            for unseen in self._root().unseen:
-                session.note("autogen", unseen)
         return self._session
 
     async def _told(self, moment: Moment, halted: str = "") -> None:

@@ -15,7 +15,6 @@ from lockstep.errors import Code, TargetError
 from lockstep.session import snapshot
 from lockstep.session.call import Call
 from lockstep_autogen import attaching
-from lockstep_autogen.attaching import Root
 from lockstep_autogen.layout import TOOL
 from lockstep_autogen.models import Model
 from lockstep_autogen.places import Place
@@ -84,20 +83,21 @@ class _Anywhere:
 
 
 def _here() -> Place | None:
-    root = attaching.running()
-    if root is None:
-        return None
-    return Place(root, _lane(root))
-
-
-def _lane(root: Root) -> str:
-    """That of the agent whose code is running, as AutoGen knows it; the team's where it does not."""
+    """The agent whose code is running, as AutoGen knows it. Of an agent by itself it knows nothing: then the one
+    attached agent whose turn is on."""
+    roots = attaching.running()
     try:
-        kind = str(MessageHandlerContext.agent_id().type)
+        topic = str(MessageHandlerContext.agent_id().type)
     except RuntimeError:
-        return root.lane  # an agent by itself: it has no runtime
-    for lane, ear in root.ears.items():
-        found = ear.named(kind)
-        if found:
-            return f"{lane}/{found}"
-    return root.lane
+        topic = ""
+    for root in roots if topic else ():
+        for lane, ear in root.ears.items():
+            if name := ear.named(topic):
+                return Place(root, f"{lane}/{name}")
+    if len(roots) == 1:
+        return Place(roots[0], roots[0].lane)
+    for root in roots:
+        root.seams.told.fault(
+            "a call of record_model or record_tool", LookupError("several agents run, and any may be it")
+        )
+    return None

@@ -182,6 +182,34 @@ def test_what_is_given_to_record_model_and_record_tool_is_recorded(provider: Pro
         assert seen.timeline.request(seen.effects()[1]) == {"arguments": {"order": 7}}
 
 
+def test_teams_that_run_at_once_each_have_what_their_own_agents_asked(provider: Provider) -> None:
+    client, look_up = lockstep_autogen.record_model(teams.client()), lockstep_autogen.record_tool(teams.look_up)
+    made = [RoundRobinGroupChat([_Hidden("spy", client, look_up)], name=name, max_turns=2) for name in ("red", "blue")]
+
+    async def both() -> None:
+        await asyncio.gather(*(lockstep_autogen.attach(team).run(task="go") for team in made))
+
+    asyncio.run(both())
+    for name in ("red", "blue"):
+        with looking.run(f"autogen/{name}") as seen:
+            assert {lane for lane, _, _ in seen.calls()} == {f"{name}/spy"}
+            assert len(seen.calls()) == 4
+
+
+def test_an_agent_of_two_teams_is_recorded_with_the_first_and_that_is_told(
+    provider: Provider, told: pytest.LogCaptureFixture
+) -> None:
+    agent = teams.agent("critic")
+    first, second = (RoundRobinGroupChat([agent], name=name, max_turns=1) for name in ("first", "second"))
+    lockstep_autogen.attach(first)
+    assert told.records == []
+    lockstep_autogen.attach(second)
+    assert [record.args[0] for record in told.records if isinstance(record.args, tuple)] == [
+        "second/critic: its OpenAIChatCompletionClient, which is recorded with first",
+        "second/critic: its StaticStreamWorkbench, which is recorded with first",
+    ]
+
+
 def test_what_is_no_client_or_tool_is_refused() -> None:
     with pytest.raises(TargetError, match="LS402 record_model takes a ChatCompletionClient, not a str"):
         lockstep_autogen.record_model("gpt-4o")

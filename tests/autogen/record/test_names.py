@@ -11,8 +11,9 @@ import teams
 from autogen_agentchat.teams import RoundRobinGroupChat
 
 import lockstep_autogen
-from lockstep.errors import TargetError
+from lockstep.errors import AdapterError, TargetError
 from lockstep.testing import Provider
+from lockstep_autogen import fitting
 
 
 def test_a_name_that_is_taken_gets_a_number_and_that_is_said(
@@ -79,3 +80,10 @@ def test_a_team_may_be_attached_after_its_first_run(provider: Provider) -> None:
     with looking.run("autogen/capped") as seen:
         assert seen.names == ["user", "critic", "writer", "critic"]
         assert len(seen.state(0)["thread"]) == 6
+
+
+def test_a_version_that_lacks_what_is_needed_is_told(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitting.probe.cache_clear()
+    monkeypatch.delattr(fitting.BaseGroupChatManager, "_apply_termination_condition")
+    with pytest.raises(AdapterError, match=r"LS410 BaseGroupChatManager has no '_apply_termination_condition' in this"):
+        lockstep_autogen.attach(teams.capped())
