@@ -101,8 +101,9 @@ check:
 	.venv/bin/mypy
 
 docs:
-	@.ci/environment main
+	@.ci/environment main autogen
 	.venv/bin/python docs/table.py $(ARGS)
+	[ -n "$(ARGS)" ] || .venv-autogen/bin/python docs/table.py autogen ag2
 
 bench:
 	@.ci/environment main peer autogen
