@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ag2 import MemoryStream
 from ag2.events import HumanMessage, ModelRequest
 
-from ag2 import MemoryStream
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 from lockstep.session.tape import Tape

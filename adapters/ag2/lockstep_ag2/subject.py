@@ -65,12 +65,11 @@ class Ag2:
 def agent(work: Work, pieces: list[str]) -> Any:
     """The agent of a scenario. Texts that its model streams go to `pieces`."""
     import httpx2
+    from ag2 import Agent
     from ag2.config import OpenAIConfig
     from ag2.events import ModelMessage, ModelMessageChunk, ModelResponse
     from ag2.middleware import BaseMiddleware, Middleware
     from ag2.observers import observer
-
-    from ag2 import Agent
 
     scenario = work.scenario
 
