@@ -115,8 +115,9 @@ bench:
 	.venv-autogen/bin/python bench/autogen.py --write $(ARGS)
 
 stress:
-	@.ci/environment main
+	@.ci/environment main autogen
 	.venv/bin/python bench/stress.py --n 300 --kind asyncio --kind threads --kind mixed $(ARGS)
+	.venv-autogen/bin/python bench/crowds.py --n 100
 
 # Resolves the pins anew; to be followed by `make test`.
 constraints:
