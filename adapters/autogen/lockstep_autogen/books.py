@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 from collections.abc import Sequence
@@ -42,9 +43,10 @@ def journal(
     members  the names of a team and its agents, which a team that is to do it again has too
     """
     with open_store(os.fspath(store) if store is not None else None, create=True) as opened:
-        path = opened.path
-    number = 1
-    while True:
+        path, taken = opened.path, frozenset(opened.names())
+    for number in itertools.count(1):
+        if run_name(run, number) in taken:
+            continue
         name = run_name(run, number)
         native: dict[str, Value] = {"run": name.removeprefix(f"{adapter.name}/"), "class": kind, "unseen": [*unseen]}
         if members:
@@ -53,5 +55,5 @@ def journal(
         made = Journal.open(path, name, told)
         if made.is_new:
             return made
-        made.close()
-        number += 1
+        made.close()  # another process has taken the name just now
+    raise AssertionError("unreachable")
