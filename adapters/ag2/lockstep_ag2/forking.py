@@ -89,14 +89,14 @@ class Forked:
 
     async def run(self, asking: Asking) -> Continued:
         plan, options = self.plan, self.options
-        if plan.history is not None:
+        if plan.history is None:
+            await self._again(asking)
+        elif plan.goes_on:
             await self._restored(asking, plan.history)
         else:
-            await self._again(asking)
+            await asking.continue_from(self._reveal(plan.history))
         last = options.turn
-        first = (
-            plan.leaves.number + (plan.history is not None) if plan.leaves is not None else len(self.record.turns) + 1
-        )
+        first = len(self.record.turns) + 1 if plan.leaves is None else plan.leaves.number + plan.goes_on
         for turn in self.record.turns[first - 1 :]:
             if self._is_over or (last is not None and turn.number > last):
                 break

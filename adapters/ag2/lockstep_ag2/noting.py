@@ -20,6 +20,7 @@ from lockstep_ag2.states import History, Seen, in_order
 
 INPUT = "input"  # the source of a turn's first step
 _RESULTS = "ToolResultsEvent"
+_COMPACTED = "CompactionCompleted"
 
 
 class Noting:
@@ -41,6 +42,7 @@ class Noting:
         self.over = False
         self.events: list[Any] = []
         self.resumes: list[Any] = []
+        self.compacted = False  # whether its history was made anew since the last step
         self.senders: dict[int, str] = {}  # events of its history that tool calls sent -> the call's id
         self._history = history
         self._steps = 0
@@ -55,6 +57,8 @@ class Noting:
             self.events.append(event)
             if of := strands.of_tool.get():
                 self.senders[id(event)] = of
+        elif type(event).__name__ == _COMPACTED:
+            self.compacted = True
 
     async def asking(self, events: list[Any], context: Any) -> None:
         """The model is about to be asked with this history."""
@@ -67,7 +71,7 @@ class Noting:
 
     async def cut(self, name: str, events: Sequence[Any], context: Any) -> None:
         """See `Turn.cut`."""
-        first = not self._steps
+        first, self.compacted = not self._steps, False
         self._steps += 1
         self._at = list(events)
         try:

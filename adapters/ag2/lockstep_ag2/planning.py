@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger import edits as editing
+from lockstep.debugger import outcomes
 from lockstep.debugger import plan as plans
 from lockstep.debugger.calls import MODEL
 from lockstep.debugger.edits import Edit
@@ -37,14 +38,15 @@ class Plan(msgspec.Struct, frozen=True):
     tail    what becomes of calls past the cut
     cut     the position of the last event that the branch shares
     leaves  the turn that it leaves in: the first that is part of the branch; None where it leaves behind the last
-    history of a fork that restores: the history that it goes on from, what triggers it last; None where the next turn
-            does that
+    history of a fork that restores: the history that it goes on from
+    goes_on whether that goes on by what is last in it, and not with the next turn
     """
 
     tail: Tailed
     cut: int
     leaves: RecordedTurn | None
     history: list[Value] | None = None
+    goes_on: bool = False
 
 
 def plan(place: Place, record: Record, given: tuple[Edit, ...], policy: Policy, branch: str, *, within: int | None,
@@ -57,7 +59,7 @@ def plan(place: Place, record: Record, given: tuple[Edit, ...], policy: Policy, 
         first = plans.first_piece(timeline, effect)
         plans.in_time(place, edits[0], first, until)
         upto = min(upto, first - 1) if first is not None else upto
-        told: dict[str, Value] = {editing.told(edit): edit.value for edit in edits}
+        told: dict[str, Value] = {editing.told(edit): outcomes.from_python(edit.value) for edit in edits}
         answers.append(Answered(pos, told, _pieces(timeline, effect, edits)))
     origin = f":{address.step}" + (f".{address.effect}" if place.effect is not None else "")
     tail = Tailed(branch or "fork", address.branch, origin, upto, until, tuple(answers), policy)
@@ -70,15 +72,16 @@ def plan(place: Place, record: Record, given: tuple[Edit, ...], policy: Policy, 
 
 
 def _pieces(timeline: Timeline, effect: Effect, edits: list[Edit]) -> tuple[Piece, ...]:
+    said = effect.kind == MODEL
     changes = [
-        (edit.path, _said(edit.value) if effect.kind == MODEL and not edit.path else edit.value) for edit in edits
+        (edit.path, _said(edit.value) if said and not edit.path else outcomes.from_python(edit.value)) for edit in edits
     ]
     return editing.made(timeline, effect, changes, edits[0].address)
 
 
 def _said(value: Any) -> Any:
     """A model's message; a text alone is one that asks for no tool."""
-    return {"type": "ai", "content": value} if isinstance(value, str) else value
+    return {"type": "ai", "content": value} if isinstance(value, str) else outcomes.from_python(value)
 
 
 # Restoring.
@@ -122,8 +125,8 @@ def _restored(place: Place, record: Record, tail: Tailed) -> Plan:
     if trigger is None:
         following = next((each for each in record.turns if each.pos > pos), None)
         cut = following.pos - 1 if following is not None else max(event.pos for _, event in record.heads)
-        return Plan(msgspec.structs.replace(tail, upto=cut, until=cut), cut, following, None)
-    return Plan(tail, pos, turn, trigger)
+        return Plan(msgspec.structs.replace(tail, upto=cut, until=cut), cut, following, history)
+    return Plan(tail, pos, turn, trigger, goes_on=True)
 
 
 def _trigger(history: list[Any]) -> list[Value] | None:

@@ -55,6 +55,8 @@ async def _run(turn: Any, agent: Any, call_next: Any, event: Any, context: Any) 
     try:
         with strands.on(strand), _listening(context, turn):
             result = await call_next(event, context)
+            if turn.compacted:
+                await turn.cut(_COMPACTED, list(await context.stream.history.get_events()), context)
     except BaseException as error:
         turn.failed(error)
         _stop(turn, error)
@@ -79,6 +81,9 @@ def _reset(token: Any) -> None:
         NATIVE.reset(token)
     except ValueError:
         return  # a coroutine that was dropped half way is closed in another context
+
+
+_COMPACTED = "compaction"
 
 
 class _Listener:
