@@ -38,7 +38,9 @@ class Asking:
         self._reply: Any = None
 
     async def continue_from(self, history: list[Value]) -> None:
-        """The next turn finds this history."""
+        """The next turn finds this history, on a stream of its own: what a turn that was stopped has left running still
+        has the other one."""
+        self.stream, self._reply = MemoryStream(), None
         await self.stream.history.replace([events.load(one) for one in history])
 
     async def ask(self, turn: Noting, entry: str, request: Any, *, human: bool) -> Any:
@@ -53,6 +55,7 @@ class Asking:
         token = strands.prepared.set(turn)
         try:
             if not isinstance(event, ModelRequest):
+                self.stream = MemoryStream()
                 turn.resumes = history = [events.load(one) for one in request["history"]]
                 self._reply = await self.agent.resume(*history, event, stream=self.stream, **options)
             elif entry == layout.REPLY and self._reply is not None:

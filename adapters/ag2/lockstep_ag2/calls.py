@@ -28,16 +28,14 @@ _UNTOLD = frozenset({"HumanInputRequest", "ToolApprovalRequest", "MessageEnqueue
 sites.pass_over(os.path.dirname(__file__))
 
 
-def opened(kind: str, of: Any = None) -> Call | None:
-    """Begins a call of the running code; None where nobody answers it. `of`: the event that asks for a tool. Raises
-    Divergence and the like."""
+def opened(kind: str) -> Call | None:
+    """Begins a call of the running code; None where nobody answers it. Raises Divergence and the like."""
     strand = strands.running()
     if strand is None or strand.turn.calls is None:
         session = sessions.session
         return session.open(kind) if session is not None else None
     try:
-        lane = strand.lane if of is None else strand.lane_of(of)
-        return strand.turn.calls.call(lane, kind, within.get())
+        return strand.turn.calls.call(strands.lane(), kind, within.get())
     except Exception as error:
         strand.turn.fault(f"a {kind} call", error)
         return None

@@ -77,7 +77,7 @@ class Forked:
         self.journal = self._parent.fork(plan.tail.branch, plan.cut, latest=False, origin=plan.tail.origin, told=told)
         self.calls = Forking(
             self.journal, record, plan.tail, store.path, since=plan.cut if plan.history else 0,
-            deadline=options.deadline, ordered=True,
+            deadline=options.deadline, ordered=True, gated=True,
         )  # fmt: skip
         self.conversation = Conversation(self.journal, self.calls)
         self.results: list[Any] = []

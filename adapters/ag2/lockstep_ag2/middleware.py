@@ -43,8 +43,8 @@ class LockstepMiddleware(BaseMiddleware):  # type: ignore[misc] # AG2 is not ins
     async def on_tool_execution(self, call_next: Any, event: Any, context: Any) -> Any:
         if not _on():
             return await call_next(event, context)
-        call = tools.ending(chains.inmost(call_next), event)
-        strands.of_tool.set(event.id)  # of this task alone, which AG2 makes for the call
+        call = tools.ending(chains.inmost(call_next))
+        strands.use(event)  # this task is its own, which AG2 makes for the call
         return await chains.rebuilt(call_next, call)(event, context)
 
     async def on_human_input(self, call_next: Any, event: Any, context: Any) -> Any:

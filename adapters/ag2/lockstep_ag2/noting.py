@@ -55,8 +55,8 @@ class Noting:
         """An event was sent on the stream."""
         if not told.is_transient(event):
             self.events.append(event)
-            if of := strands.of_tool.get():
-                self.senders[id(event)] = of
+            if (used := strands.using.get()) is not None:
+                self.senders[id(event)] = used.id
         elif type(event).__name__ == _COMPACTED:
             self.compacted = True
 

@@ -19,7 +19,7 @@ from lockstep.debugger.calls import MODEL
 from lockstep.debugger.edits import Edit
 from lockstep.errors import AddressError, Code, TargetError
 from lockstep.log import checkpoints
-from lockstep.log.model import Status, Value
+from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.timeline import END, Effect, Place, Timeline
 from lockstep.session.call import Piece
 from lockstep.session.native.record import Record, RecordedTurn
@@ -99,13 +99,15 @@ def why_not_restored(place: Place) -> str:
     history: Any = state.get(EVENTS)
     if not isinstance(history, list) or not history or turn is None:
         return "this step has no history"
-    if any("/" in event.lane for _, event in record.heads if event.pos <= pos):
+    if any(_is_an_agents(event) for _, event in record.heads if event.pos <= pos):
         return "agents that are tools or subtasks have run before it, and what they keep is not in the history"
     if _unstored(state, history):
         return "what it holds could not be recorded"
     trigger = _trigger(history)
     if trigger is None and not _is_last(record, turn, pos):
-        return f"AG2 cannot go on from a {_name(history[-1])} at the end of a history"
+        return (
+            f"nothing goes on from the {_name(history[-1])} at its end: fork where the turn ends, or leave out restore"
+        )
     return ""
 
 
@@ -127,6 +129,11 @@ def _restored(place: Place, record: Record, tail: Tailed) -> Plan:
         cut = following.pos - 1 if following is not None else max(event.pos for _, event in record.heads)
         return Plan(msgspec.structs.replace(tail, upto=cut, until=cut), cut, following, history)
     return Plan(tail, pos, turn, trigger, goes_on=True)
+
+
+def _is_an_agents(event: Event) -> bool:
+    """Whether it is a model's call of an agent inside of another one's turn."""
+    return event.kind is Kind.BEGIN and event.what == MODEL and "/" in event.lane and not event.of
 
 
 def _trigger(history: list[Any]) -> list[Value] | None:

@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 from uuid import UUID
 
+import msgspec
+
 from lockstep.log.address import quote
 from lockstep.session.call import Call
 from lockstep.session.native import Calls
@@ -49,7 +51,7 @@ class Turn(Protocol):
 class Strand:
     """lane     its name
     agent    whose turn it is
-    batch    the tool calls that its model has asked for last, in their order: id, name and arguments
+    batch    the tool calls that its model has asked for last, in their order: id and name
     """
 
     __slots__ = ("_children", "agent", "batch", "entered", "lane", "turn")
@@ -58,23 +60,19 @@ class Strand:
         self.turn = turn
         self.lane = lane
         self.agent = agent
-        self.batch: list[tuple[str, str, str]] = []
+        self.batch: list[tuple[str, str]] = []
         self.entered = 0  # turns that were begun in it
         self._children: dict[str, int] = {}
 
     def number(self, event: Any) -> int:
         """Which call of its tool in the batch this is, from 1, whichever task comes to it first."""
-        return [name for _, name, _ in self._before(event)].count(event.name) + 1
+        ids = [id_ for id_, _ in self.batch]
+        before = self.batch[: ids.index(event.id)] if event.id in ids else []
+        return [name for _, name in before].count(event.name) + 1
 
     def lane_of(self, event: Any) -> str:
-        """The lane of a tool call: of several that are the same in one batch, each has its own."""
-        equal = [given[1:] for given in self._before(event)].count((event.name, event.arguments))
-        return self._lane(event.name, equal + 1) if equal else self.lane
-
-    def _before(self, event: Any) -> list[tuple[str, str, str]]:
-        """The calls that stand before this one in the batch."""
-        ids = [id_ for id_, _, _ in self.batch]
-        return self.batch[: ids.index(event.id)] if event.id in ids else []
+        """The lane of a tool call: of several that run at once each has its own, and nobody says which is first."""
+        return self._lane(event.name, self.number(event)) if len(self.batch) > 1 else self.lane
 
     def of_tool(self, name: str, number: int) -> Strand:
         """That of an agent which is run as a tool: the `number`-th such call of its batch."""
@@ -100,11 +98,34 @@ within: ContextVar[Call | None] = ContextVar("lockstep_ag2_call", default=None)
 # The call that is told of what is sent on a stream, with that stream's id.
 telling: ContextVar[tuple[Call, UUID] | None] = ContextVar("lockstep_ag2_telling", default=None)
 
-# The id of the tool call that the running code is part of.
-of_tool: ContextVar[str] = ContextVar("lockstep_ag2_tool", default="")
+
+class Used(msgspec.Struct, frozen=True):
+    """A tool call: its id, the strand whose model has asked for it, and the lane of what it asks."""
+
+    id: str
+    strand: Strand | None
+    lane: str
+
+
+# The tool call that the running code is part of.
+using: ContextVar[Used | None] = ContextVar("lockstep_ag2_tool", default=None)
 
 # The turn that begins next is this one: replays and forks.
 prepared: ContextVar[Turn | None] = ContextVar("lockstep_ag2_prepared", default=None)
+
+
+def use(event: Any) -> None:
+    """The running task is that of a tool call."""
+    strand = running()
+    using.set(Used(event.id, strand, strand.lane_of(event) if strand is not None else ROOT))
+
+
+def lane() -> str:
+    """The lane of the running code."""
+    strand, used = running(), using.get()
+    if used is not None and used.strand is strand:
+        return used.lane
+    return strand.lane if strand is not None else ROOT
 
 
 def running() -> Strand | None:

@@ -34,7 +34,7 @@ _SUBTASKS = frozenset({"run_subtask", "run_subtasks"})
 _MISSING: Any = object()
 
 
-def ending(tool: Any, event: Any) -> Callable[..., Any]:
+def ending(tool: Any) -> Callable[..., Any]:
     """The end of a chain that runs the tool, or is answered."""
     if type(tool).__name__ == "ClientTool":
         return tool  # type: ignore[no-any-return]
@@ -114,7 +114,7 @@ def _calling(tool: Any) -> Callable[..., Any]:
 
 
 def _asked(tool: Any, event: Any) -> Any:
-    call = calls.opened(KIND, event)
+    call = calls.opened(KIND)
     if call is None:
         return None
     try:

@@ -98,7 +98,7 @@ class _Listener:
         if isinstance(event, ModelResponse):
             strand = strands.running()
             if strand is not None:
-                strand.batch = [(call.id, call.name, call.arguments) for call in event.tool_calls.calls]
+                strand.batch = [(call.id, call.name) for call in event.tool_calls.calls]
         if self._turn is not None:
             try:
                 await self._cut(self._turn, event)

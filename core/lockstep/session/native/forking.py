@@ -51,10 +51,11 @@ class Forking:
 
     def __init__(
         self, journal: Journal, record: Record, plan: Plan, store: str, *, since: int | None = None,
-        deadline: float = 30.0, ordered: bool = False, also: Iterable[int] = (),
+        deadline: float = 30.0, ordered: bool = False, also: Iterable[int] = (), gated: bool = False,
     ) -> None:  # fmt: skip
         """`store`: its path, where the vault is. `ordered`: the part that is served happens again, in its order, with
-        `also` among it (`lockstep.session.native.order`)."""
+        `also` among it (`lockstep.session.native.order`). `gated`: that holds for tasks' calls that the branch records
+        again too, since it does not share them."""
         # Here, since only forks need all of a session.
         from lockstep.session.session import replayed
 
@@ -67,6 +68,7 @@ class Forking:
         self.served = Serving(served, known, self.latch, ordered=ordered, deadline=deadline, also=also)
         self.later = Serving(later, known, self.latch, ordered=False, deadline=deadline)
         self.tail = Tail(plan, later, ordered=False)
+        self.gated = gated
         self.lived = 0
         self.answers: dict[str, int] = {}
         self._first = 0
@@ -197,9 +199,13 @@ class Forking:
 class Undecided(ForkedCall):
     """A call of a fork: what it is, is known when `ready` returns."""
 
-    __slots__ = ()
+    __slots__ = ("_waits",)
 
     session: Forking
+
+    def __init__(self, session: Forking, lane: Strand, kind: str) -> None:
+        super().__init__(session, lane, kind)
+        self._waits: NativeCall | None = None  # of one that is served and recorded again: its place in the order
 
     def ask(self, name: str, request: Value, key: Value, kind: str | None = None, declared: Any = None) -> None:
         session = self.session
@@ -219,6 +225,9 @@ class Undecided(ForkedCall):
                 served.match(strand, self.kind, hidden, digest, told)  # the task that is served to is another one
         elif effect.pieces[-1][1].pos > session.journal.base:
             self._answer(Answer("served", effect), served)
+            if session.gated:
+                self._waits = NativeCall(served, strand, self.kind)
+                self._waits.answered_by(effect, digest)
         else:
             call = NativeCall(served, strand, self.kind)
             call.name = hidden
@@ -232,6 +241,9 @@ class Undecided(ForkedCall):
     async def aready(self) -> None:
         if self._to is None:
             self._decide()
+        elif self._waits is not None:
+            waits, self._waits = self._waits, None
+            await waits.in_turn()
 
     def now(self) -> Piece:
         """See `NativeCall.now`; of one that was given its answer, the next piece."""

@@ -72,6 +72,15 @@ class NativeCall(ServedCall):
         """The next piece, whatever is to come before it: for an adapter that knows itself when its turn has come."""
         return self._given(self._next())
 
+    async def in_turn(self) -> None:
+        """Waits until its end's turn has come, where somebody else gives the answer; from then on it is given."""
+        recorded, order = self.recorded, self.session.order
+        if recorded is None or order is None:
+            return
+        order.come(*(event.pos for _, event, _ in recorded.pieces[:-1]))
+        await self._aturn(order, recorded.pieces[-1][1])
+        self.session.over(recorded)
+
     def end(self, status: str, value: Any = None) -> None:
         super().end(status, value)
         self.session.over(self.recorded)
