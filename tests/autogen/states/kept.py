@@ -11,6 +11,7 @@ from typing import Any
 import teams
 
 import lockstep_autogen
+from lockstep.log.address import quote
 from lockstep.log.checkpoints import States
 from lockstep.log.model import Kind
 from lockstep.log.store import open_store
@@ -70,7 +71,8 @@ def record(kind: teams.Kind, *, turns: int = 1) -> Recorded:
         return team, result
 
     team, result = asyncio.run(run())
-    return Recorded(f"autogen/{team.name}", result, steps(f"autogen/{team.name}"), ran)
+    name = f"autogen/{quote(team.name)}"
+    return Recorded(name, result, steps(name), ran)
 
 
 def steps(run: str) -> list[Step]:

@@ -86,6 +86,12 @@ def test_autogens_own_load_state_takes_an_exported_state(provider: Provider, tmp
     assert channels["manager"] == recorded.steps[2].channels["manager"]
 
 
+def test_messages_go_to_stdout(provider: Provider) -> None:
+    recorded = kept.record(teams.named("round_robin"))
+    done = command("export", recorded.run, "--format", "messages", "--output", "-")
+    assert [each["source"] for each in json.loads(done.stdout)][-1] == "critic"
+
+
 def test_what_is_no_state_or_no_format_is_said_so(provider: Provider, tmp_path: Path) -> None:
     recorded = kept.record(teams.named("round_robin"))
     early = command("export", f"{recorded.run}:0", "--format", "state", "--output", str(tmp_path / "x"))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import kept
 import pytest
 import teams
+from autogen_agentchat.agents import BaseChatAgent
+from autogen_agentchat.base import Response
 from autogen_agentchat.conditions import TimeoutTermination
+from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
 
 import lockstep
@@ -75,6 +79,64 @@ def test_it_is_stopped_and_gone_on_with(settled: Provider) -> None:
     assert (on.result.stop_reason, teams.messages(on.result)) == (kind.stop, recorded.messages[-1:])
     assert kept.steps(on.address)[-1].key == recorded.last.key
     assert lockstep.replay(on.address, kind.make).identical
+
+
+def again() -> Any:
+    return RoundRobinGroupChat(
+        [teams.agent("writer", tools=[teams.look_up]), teams.agent("critic")], name="two words/one", max_turns=3
+    )
+
+
+def test_in_a_later_turn_nothing_of_the_earlier_ones_runs_and_those_that_followed_are_made_again(
+    settled: Provider,
+) -> None:
+    recorded = kept.record(teams.Kind(again, "", "", 0), turns=2)
+    assert [step.source for step in recorded.steps].index("input", 1) == 4
+    late = lockstep.fork(f"{recorded.run}:5", again, by="state")
+    assert [teams.speakers(result) for result in late.results] == ["writer critic"]
+    begun = lockstep.fork(f"{recorded.run}:4", again, by="state")
+    assert [teams.speakers(result) for result in begun.results] == ["user critic writer critic"]
+    early = lockstep.fork(f"{recorded.run}:2", again, by="state")
+    assert [teams.speakers(result) for result in early.results] == ["writer", "user critic writer critic"]
+    for fork in (late, begun, early):
+        assert lockstep.replay(fork.address, again).identical
+
+
+class Counter(BaseChatAgent):
+    """An agent of the user's own, that says what it keeps."""
+
+    def __init__(self) -> None:
+        super().__init__("counter", "counts")
+        self.count = 0
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        return (TextMessage,)
+
+    async def on_messages(self, messages: Any, cancellation_token: Any) -> Response:
+        self.count += 1
+        return Response(chat_message=TextMessage(content=f"count {self.count}", source=self.name))
+
+    async def on_reset(self, cancellation_token: Any) -> None:
+        self.count = 0
+
+    async def save_state(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    async def load_state(self, state: Any) -> None:
+        self.count = state["count"]
+
+
+def counting() -> Any:
+    return RoundRobinGroupChat([Counter(), teams.agent("critic")], name="counting", max_turns=5)
+
+
+def test_an_agent_of_the_users_own_that_saves_its_state_is_given_it(settled: Provider) -> None:
+    recorded = kept.record(teams.Kind(counting, "", "", 0))
+    assert recorded.steps[3].channels["counter.state"] == {"count": 2}
+    fork = lockstep.fork(f"{recorded.run}:4", counting, by="state")
+    assert fork.result.messages[-1].content == "count 3"
+    assert kept.steps(fork.address)[-1].key == recorded.last.key
 
 
 def timed() -> Any:
