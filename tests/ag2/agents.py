@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from ag2 import Agent, Context
 from ag2.agent import TaskConfig
 from ag2.compact import CompactTrigger, TailWindowCompact
 from ag2.events import ModelMessageChunk, ToolCallEvent, ToolResult
@@ -24,7 +25,6 @@ from ag2.tools.subagents import background_agent_tool, persistent_stream
 from pydantic import BaseModel
 
 import lockstep
-from ag2 import Agent, Context
 
 ran: list[str] = []  # tools that ran, and chunks that were heard
 

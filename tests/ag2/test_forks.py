@@ -8,9 +8,9 @@ from typing import Any
 
 import agents
 import pytest
+from ag2 import Agent
 
 import lockstep
-from ag2 import Agent
 from lockstep.debugger import listing
 from lockstep.errors import AddressError, TargetError
 from lockstep.log.store import open_store

@@ -8,12 +8,12 @@ from typing import Any
 
 import agents
 import pytest
+from ag2 import Agent
 from ag2.events import BinaryInput, BinaryType, ModelRequest
 from ag2.tools import tool
 
 import lockstep
 import lockstep_ag2
-from ag2 import Agent
 from lockstep.debugger import listing
 from lockstep.log.store import open_store
 from lockstep.log.timeline import resolve

@@ -95,7 +95,7 @@ def _calling(tool: Any) -> Callable[..., Any]:
             await call.aready()
         if not call.live:
             return await _served(call, event, context)
-        before = _variables(context)
+        before = _before(call, context)
         try:
             with Running(call, context.stream.id):
                 result = await tool(event, context)
@@ -240,7 +240,18 @@ def _variables(context: Any) -> dict[str, Value]:
     return found
 
 
-def _changed(call: Any, before: dict[str, Value], context: Any) -> None:
+def _before(call: Any, context: Any) -> dict[str, Value] | None:
+    """The variables before a tool runs; None where that could not be told, so that nothing of them is."""
+    try:
+        return _variables(context)
+    except Exception as error:
+        call.session.fault("variables that a tool may change", error)
+        return None
+
+
+def _changed(call: Any, before: dict[str, Value] | None, context: Any) -> None:
+    if before is None:
+        return
     try:
         after = _variables(context)
         new = {name: value for name, value in after.items() if before.get(name, _MISSING) != value}
