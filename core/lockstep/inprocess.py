@@ -16,7 +16,7 @@ from typing import Any, Self
 import msgspec
 
 from lockstep import inprocess_native as natives
-from lockstep.adapter.native import Continued, ForkOptions, Played
+from lockstep.adapter.native import Continued, ForkOptions, Played, no_loop
 from lockstep.errors import Code, Refused, Stop, TargetError
 from lockstep.launch import attaching, offspring
 from lockstep.log.address import called
@@ -159,8 +159,7 @@ def replay(
     natives.only_native(own, depth=depth != "call", turn=turn, until=until is not None)
     target = program(target)
     if asyncio.iscoroutinefunction(target):
-        if _loop_runs():
-            raise TargetError(Code.BAD_TARGET, "an event loop is running here: await lockstep.areplay instead")
+        no_loop("the target is an async function", "areplay")
         coroutine = target
 
         def target() -> Any:
@@ -260,8 +259,7 @@ def fork(
     natives.only_native(own, tasks=tasks, thread=thread, turn=turn)
     target = program(target)
     if asyncio.iscoroutinefunction(target):
-        if _loop_runs():
-            raise TargetError(Code.BAD_TARGET, "an event loop is running here: await lockstep.afork instead")
+        no_loop("the target is an async function", "afork")
         coroutine = target
 
         def target() -> Any:
@@ -435,7 +433,3 @@ def _located(store: Store) -> str:
 
 def _path(store: Store) -> str | None:
     return None if store is None else os.fspath(store)
-
-
-def _loop_runs() -> bool:
-    return asyncio._get_running_loop() is not None

@@ -8,22 +8,12 @@ from typing import Any
 from ag2 import MemoryStream
 from ag2.events import HumanMessage, ModelRequest
 
-from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
 from lockstep.session.tape import Tape
 from lockstep_ag2 import events, layout, strands
 from lockstep_ag2.noting import Noting
 
 HUMAN = "human"
-
-
-def no_loop(*, instead: str) -> None:
-    """Raises TargetError LS402 where an event loop is running: agents need one of their own."""
-    if asyncio._get_running_loop() is not None:
-        raise TargetError(
-            Code.BAD_TARGET,
-            f"agents are run asynchronously, and an event loop is running here: await lockstep.{instead} instead",
-        )
 
 
 class Asking:

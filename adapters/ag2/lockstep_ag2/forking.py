@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
+from lockstep.adapter.native import Continued, ForkOptions, first_and_answer, no_loop
 from lockstep.errors import Code, Stop, TargetError
 from lockstep.log import checkpoints
 from lockstep.log.address import called
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
     """Forks a conversation with the agent that a factory makes. See `lockstep.adapter.native.Native`."""
-    again.no_loop(instead="afork")
+    no_loop("agents are run asynchronously", "afork")
     with asyncio.Runner() as runner:
         return runner.run(afork(store, place, target, options))
 

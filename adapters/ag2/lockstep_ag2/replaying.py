@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.adapter.native import Played, ReplayOptions, check_range
+from lockstep.adapter.native import Played, ReplayOptions, check_range, no_loop
 from lockstep.errors import Code, Stop, TargetError
 from lockstep.log import canonical, checkpoints
 from lockstep.log.model import Event, Status, Value
@@ -32,7 +32,7 @@ _LOOKS = 5
 def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a conversation with the agent that a factory makes. Raises TargetError LS402 where an event
     loop is running: await `areplay` then."""
-    again.no_loop(instead="areplay")
+    no_loop("agents are run asynchronously", "areplay")
     with asyncio.Runner() as runner:
         return runner.run(areplay(reader, target, options))
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lockstep.errors import Code, Stop, TargetError
+from lockstep.errors import Stop
 from lockstep_autogen.halting import Halt
 
 if TYPE_CHECKING:
@@ -139,14 +139,6 @@ def watched() -> Watched | None:
     """Who is told what the code of the running team reaches, None where it may."""
     drive = driven.get()
     return None if drive is None or drive.stopping else drive.watched
-
-
-def no_loop(instead: str) -> None:
-    """Raises TargetError LS402 where an event loop is running: a team needs one of its own then."""
-    if asyncio._get_running_loop() is not None:
-        raise TargetError(
-            Code.BAD_TARGET, f"teams run in an event loop, and one is running here: await lockstep.{instead} instead"
-        )
 
 
 def alone[T](running: Coroutine[Any, Any, T]) -> T:

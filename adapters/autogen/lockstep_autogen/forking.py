@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
+from lockstep.adapter.native import Continued, ForkOptions, first_and_answer, no_loop
 from lockstep.debugger.plan import cut_of
 from lockstep.errors import Code, TargetError
 from lockstep.log.address import called
@@ -44,7 +44,7 @@ _HINT = (
 
 def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
     """Forks a team's run. See `lockstep.adapter.native.Native`."""
-    driving.no_loop("afork")
+    no_loop("teams run in an event loop", "afork")
     return driving.alone(afork(store, place, target, options))
 
 

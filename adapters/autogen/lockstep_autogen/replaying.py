@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from lockstep.adapter.native import Played, ReplayOptions, check_range
+from lockstep.adapter.native import Played, ReplayOptions, check_range, no_loop
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Status, Value
 from lockstep.log.store import RunReader
@@ -36,7 +36,7 @@ _HINT = (
 
 def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a team's run. Raises TargetError LS402 under a running loop: await `areplay` there."""
-    driving.no_loop("areplay")
+    no_loop("teams run in an event loop", "areplay")
     return asyncio.run(areplay(reader, target, options))
 
 

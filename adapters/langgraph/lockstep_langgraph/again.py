@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
 
-from lockstep.errors import Code, TargetError
 from lockstep_langgraph.asked import EVENTS
 from lockstep_langgraph.checkpointer import BRANCH
 
@@ -42,7 +40,7 @@ def run(invocation: Invocation) -> Any:
     """Makes it, where it is synchronous: gives what it returned, or all that it streamed."""
     graph, given, config, options = invocation.graph, invocation.given, invocation.config, invocation.options
     if invocation.entry == "invoke":
-        return graph.invoke(given, config, **_invoked(options))
+        return graph.invoke(given, config, **invoked(options))
     return list(graph.stream(given, config, **options))
 
 
@@ -50,23 +48,14 @@ async def arun(invocation: Invocation) -> Any:
     """The same of one that is asynchronous."""
     graph, given, config, options = invocation.graph, invocation.given, invocation.config, invocation.options
     if invocation.entry == "ainvoke":
-        return await graph.ainvoke(given, config, **_invoked(options))
+        return await graph.ainvoke(given, config, **invoked(options))
     if invocation.entry == EVENTS:
         options = {"version": "v2", **options}
         return [event async for event in graph.astream_events(given, config, **options)]
     return [item async for item in graph.astream(given, config, **options)]
 
 
-def no_loop(*, needs: bool, instead: str) -> None:
-    """Raises TargetError LS402 where a loop of its own is needed, and one is running here."""
-    if needs and asyncio._get_running_loop() is not None:
-        raise TargetError(
-            Code.BAD_TARGET,
-            f"this thread was run asynchronously, and an event loop is running here: await lockstep.{instead} instead",
-        )
-
-
-def _invoked(options: dict[str, Any]) -> dict[str, Any]:
+def invoked(options: dict[str, Any]) -> dict[str, Any]:
     """The options of `invoke`, of which `options` are those that it gave to `stream`."""
     if options.get("stream_mode") == ["updates", "values"]:
         return {**options, "stream_mode": "values"}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
+from lockstep.adapter.native import Continued, ForkOptions, first_and_answer, no_loop
 from lockstep.debugger import edits as editing
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
@@ -63,7 +63,8 @@ class Outcome:
 def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
     """Forks a thread with a compiled graph. See `lockstep.adapter.native.Native`."""
     session = Session(store, place, target, options)
-    again.no_loop(needs=session.needs_loop, instead="afork")
+    if session.needs_loop:
+        no_loop("this thread was run asynchronously", "afork")
     course = session.course()
     with session, asyncio.Runner() as runner, closing(course):
         try:

@@ -172,7 +172,7 @@ class Playing:
         entry, graph = self.past.turn.entry, self._graph
         try:
             if entry == "invoke":
-                return Ended(graph.invoke(given, config, **_invoked(options)))
+                return Ended(graph.invoke(given, config, **again.invoked(options)))
             return Ended(_read(graph.stream(given, config, **options), self._stop_after()))
         except BaseException as error:
             return _failed(error)
@@ -182,7 +182,7 @@ class Playing:
         self._begin()
         entry, graph = self.past.turn.entry, self._graph
         if entry == "ainvoke":
-            running: Coroutine[Any, Any, Any] = graph.ainvoke(given, config, **_invoked(options))
+            running: Coroutine[Any, Any, Any] = graph.ainvoke(given, config, **again.invoked(options))
         elif entry == EVENTS and self.past.status != Status.CLOSED:
             running = _aread(graph.astream_events(given, config, **{"version": "v2", **options}), None)
         else:
@@ -299,13 +299,6 @@ class _Again(turns.Turn):
     def end(self, status: str, value: Any) -> None:
         self.over = True
         self.ending = (str(status), value)
-
-
-def _invoked(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of `invoke`, from those that it gave to `stream`."""
-    if options.get("stream_mode") == ["updates", "values"]:
-        return {**options, "stream_mode": "values"}
-    return options
 
 
 def _read(stream: Any, count: int | None) -> list[Any]:

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import msgspec
 
-from lockstep.adapter.native import Played, ReplayOptions, check_range
-from lockstep.errors import Code, Stop, TargetError
+from lockstep.adapter.native import Played, ReplayOptions, check_range, no_loop
+from lockstep.errors import Stop
 from lockstep.log.model import Status, Value
 from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
@@ -34,11 +34,8 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a thread with a compiled graph. Raises TargetError LS402 where an async turn would need a
     loop of its own and one is running: await `areplay` then."""
     session = Session(reader, target, options)
-    if session.needs_loop and _loop_runs():
-        raise TargetError(
-            Code.BAD_TARGET, "this thread was run asynchronously, and an event loop is running here: await "
-            "lockstep.areplay instead",
-        )  # fmt: skip
+    if session.needs_loop:
+        no_loop("this thread was run asynchronously", "areplay")
     with session, asyncio.Runner() as runner:
         for turn in session.turns():
             if turn.asynchronous:
@@ -60,14 +57,6 @@ async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Pla
             else:
                 session.ended(turn, await loop.run_in_executor(None, context.run, turn.run))
     return session.played()
-
-
-def _loop_runs() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 class Session:

@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from lockstep.errors import Code, Stop, TargetError
+from lockstep.adapter.native import no_loop
+from lockstep.errors import Stop
 from lockstep_playwright import connecting, contexts, hosting, layout
 from lockstep_playwright.actions import Told
 from lockstep_playwright.apart import Apart
@@ -151,7 +152,7 @@ def is_async(target: Any) -> bool:
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(called)
 
 
-def no_loop(target: Any, instead: str) -> None:
+def refuse_loop(target: Any, instead: str) -> None:
     """Raises TargetError LS402 where an async function would need a loop of its own, and one is running."""
-    if is_async(target) and asyncio._get_running_loop() is not None:
-        raise TargetError(Code.BAD_TARGET, f"an event loop is running here: await lockstep.{instead} instead")
+    if is_async(target):
+        no_loop("the function of a context is async", instead)

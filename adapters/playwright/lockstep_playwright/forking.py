@@ -29,7 +29,7 @@ from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
 from lockstep_playwright import edited, hosting
 from lockstep_playwright.apart import Apart
-from lockstep_playwright.driving import Drive, Ended, is_async, no_loop
+from lockstep_playwright.driving import Drive, Ended, is_async, refuse_loop
 from lockstep_playwright.owned import own_of
 from lockstep_playwright.playing import Player
 from lockstep_playwright.recorded import Recorded
@@ -41,7 +41,7 @@ from lockstep_playwright.volatile import rules_of
 
 def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
     """Forks a browser's run. See `lockstep.adapter.native.Native`."""
-    no_loop(target, "afork")
+    refuse_loop(target, "afork")
     session = Session(store, place, options)
     if is_async(target):
         return session.continued(asyncio.run(session.drive.arun(target)))

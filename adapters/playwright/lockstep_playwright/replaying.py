@@ -20,7 +20,7 @@ from lockstep.session.native.server import Server
 from lockstep.session.report import Coverage
 from lockstep_playwright import hosting
 from lockstep_playwright.apart import Apart
-from lockstep_playwright.driving import Drive, Ended, is_async, no_loop
+from lockstep_playwright.driving import Drive, Ended, is_async, refuse_loop
 from lockstep_playwright.owned import own_of
 from lockstep_playwright.playing import Player
 from lockstep_playwright.recorded import Recorded
@@ -30,7 +30,7 @@ from lockstep_playwright.volatile import rules_of
 
 def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a browser's run. Raises TargetError LS402 where it cannot begin."""
-    no_loop(target, "areplay")
+    refuse_loop(target, "areplay")
     session = Session(reader, options)
     if is_async(target):
         return session.played(asyncio.run(session.drive.arun(target)))

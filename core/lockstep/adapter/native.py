@@ -7,6 +7,7 @@ read from inert data, and needs no adapter.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -58,6 +59,19 @@ def check_range(options: ReplayOptions, run: str, turns: int, steps: int) -> Non
         raise TargetError(Code.BAD_TARGET, f"{run} has no turn {options.turn}: it has {turns}")
     if options.until is not None and not 0 <= options.until < steps:
         raise TargetError(Code.BAD_TARGET, f"{run} has no step {options.until}: its last is {steps - 1}")
+
+
+def no_loop(why: str, instead: str) -> None:
+    """Raises TargetError LS402 where an event loop is running, and what is to be run needs one of its own.
+
+    why      what needs one: "this thread was run asynchronously"
+    instead  the function of `lockstep` to await there: "areplay", "afork"
+    """
+    asyncio = sys.modules.get("asyncio.events")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        raise TargetError(
+            Code.BAD_TARGET, f"{why}, and an event loop is running here: await lockstep.{instead} instead"
+        )
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
