@@ -30,9 +30,9 @@ log = logging.getLogger("lockstep")
 
 
 async def load[T](address: str, team: T, *, store: str | os.PathLike[str] | None = None) -> T:
-    """Gives a team that has not run what a recorded one remembered, as `team.load_state` would, and with what that
-    leaves out: its conditions go on counting where they were. Then run it: without a task it goes on where the recorded
-    one went on, with a task it hears that. Returns the team.
+    """Gives a team (or agent) what a recorded one remembered, as `team.load_state` would, and with what that leaves
+    out: its conditions go on counting where they were. Then run it: without a task it goes on where the recorded one
+    went on, with a task it hears that. Returns the team.
 
     address  a step, as `autogen/refund:3`, or a run or branch: its last step
     store    its path; found as ever if not told
@@ -40,8 +40,12 @@ async def load[T](address: str, team: T, *, store: str | os.PathLike[str] | None
     Raises AddressError; and TargetError LS411 where the state says too little, LS402 where it is another team's.
     """
     target: Any = team
+    if not hasattr(target, "load_state") or not hasattr(target, "run"):
+        raise TargetError(Code.BAD_TARGET, f"load takes a team or an agent, not a {type(team).__name__}")
     with open_store(os.fspath(store) if store is not None else None) as opened:
         place = _place(resolve(opened, address))
+        if place.effect is not None:
+            raise AddressError(Code.NO_ADDRESS, f"{address} is a call: what a team remembers is that of a step")
         seq, step = exports.last(place)
         reader = place.timeline.reader
         body: Any = reader.body(reader.main, seq)

@@ -29,6 +29,7 @@ from lockstep_autogen.states import FED
 
 # They answer by what they are told at the moment, and keep nothing.
 _FORGETFUL = frozenset({"UserProxyAgent"})
+_ALONE = "an agent without a team makes its steps within one run of it, which nothing can begin in the middle"
 _COUNTS_TIME = frozenset({"TimeoutTermination"})
 
 
@@ -38,14 +39,13 @@ def refusal(team: Any, channels: Channels, *, consistent: bool = True, finished:
     consistent  as the step says it
     finished    whether it may have come to its end there: it is to get a new task
     """
+    if not states.is_team(team):
+        return next(_of_agent(team, str(team.name)) if finished else iter([_ALONE]), "")
     found = _reasons(team, channels, consistent=consistent)
     return next(found if finished else chain(found, _finished(team, channels)), "")
 
 
 def _reasons(team: Any, channels: Channels, *, consistent: bool, at: str = "") -> Iterator[str]:
-    if not states.is_team(team):
-        yield "an agent without a team makes its steps within one run of it, which nothing can begin in the middle"
-        return
     if not consistent or f"{at}{THREAD}" not in channels:
         yield "its state was not whole there: somebody had not heard yet what another had said"
         return
@@ -138,13 +138,15 @@ def _as_list(value: Any) -> Sequence[Any]:
 
 
 async def restore(team: Any, channels: Channels) -> None:
-    """Loads the state into a team that has not run. Raises TargetError LS402 where the team has other participants."""
-    if MANAGER not in channels:
+    """Loads the state into a team or agent. Raises TargetError LS402 where it is another one's."""
+    if not saving.is_whole(channels):
         return  # of a team that had not run yet
     try:
         await team.load_state(saving.saved(channels))
     except ValueError as error:
         raise TargetError(Code.BAD_TARGET, f"the recorded state does not fit this team: {error}") from error
+    if not states.is_team(team):
+        return
     manager = await states.actor(team, team._group_chat_manager_topic_type)
     told = channels.get(MANAGER)
     if isinstance(told, dict) and isinstance(triggered := told.get(TRIGGERED), dict):
@@ -167,9 +169,11 @@ async def _tell_again(manager: Any, heard: Value) -> None:
     condition, thread = manager._termination_condition, manager._message_thread
     if condition is None or not isinstance(heard, list):
         return
+    fed: list[Any] = getattr(manager, FED, [])
+    fed.clear()
+    await condition.reset()
     for part in heard:
         if isinstance(part, list) and len(part) == 2:
             first, stop = part
-            delta = thread[first:stop]
-            await condition(delta)
-            getattr(manager, FED, []).append(delta)
+            fed.append(thread[first:stop])
+            await condition(thread[first:stop])

@@ -13,6 +13,7 @@ from typing import Any
 import kept
 import pytest
 import teams
+from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.messages import BaseChatMessage, HandoffMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
 
@@ -139,3 +140,39 @@ def test_a_state_that_says_too_little_is_not_loaded(provider: Provider) -> None:
     recorded = kept.record(kind)
     with pytest.raises(lockstep.LockstepError, match="says too little to load it: mind saves only"):
         asyncio.run(lockstep_autogen.load(recorded.run, kind.make()))
+
+
+def test_a_team_that_has_run_forgets_that(settled: Provider) -> None:
+    kind = teams.named("round_robin")
+    recorded = kept.record(kind)
+
+    async def go() -> Any:
+        used: Any = kind.make()
+        used._termination_condition = MaxMessageTermination(5)
+        await teams.running(used, "something else")
+        return await teams.running(await lockstep_autogen.load(f"{recorded.run}:2", used))
+
+    # Three of the five messages that end it had been said.
+    assert teams.messages(asyncio.run(go())) == recorded.messages[-2:]
+
+
+def test_an_agent_without_a_team_is_given_its_context(settled: Provider) -> None:
+    kind = teams.named("single")
+    recorded = kept.record(kind)
+
+    async def go() -> Any:
+        fresh: Any = await lockstep_autogen.load(recorded.run, kind.make())
+        return await teams.running(fresh, "and now?")
+
+    asyncio.run(go())
+    assert "look_up" in str(settled.seen[-1].json["messages"])
+
+
+def test_what_is_no_step_and_no_team_is_said_so(provider: Provider) -> None:
+    recorded = kept.record(teams.named("round_robin"))
+    with pytest.raises(lockstep.LockstepError, match="is a call: what a team remembers is that of a step"):
+        asyncio.run(lockstep_autogen.load(f"{recorded.run}:1.1", teams.round_robin()))
+    with pytest.raises(lockstep.LockstepError, match="load takes a team or an agent, not a str"):
+        asyncio.run(lockstep_autogen.load(recorded.run, "team"))
+    with pytest.raises(lockstep.LockstepError, match="the recorded team had no planner"):
+        asyncio.run(lockstep_autogen.load(recorded.run, teams.selector()))
