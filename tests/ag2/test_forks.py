@@ -193,7 +193,7 @@ def test_restoring_comes_to_what_re_executing_comes_to(record: Callable[..., Any
 
         executed = lockstep.fork(f"{recorded.run}:{step}", again, tail="live")
         agents.ran.clear()
-        restored = lockstep.fork(f"{recorded.run}:{step}", again, tail="live", restore=True)
+        restored = lockstep.fork(f"{recorded.run}:{step}", again, tail="live", by="state")
         said = [reply.body for reply in restored.results]
         assert said == [reply.body for reply in executed.results][len(executed.results) - len(said) :], step
         assert lockstep.replay(restored.address, lambda: make(False)).identical, step
@@ -202,10 +202,12 @@ def test_restoring_comes_to_what_re_executing_comes_to(record: Callable[..., Any
 def test_restoring_is_refused_where_it_would_not_be_exact(record: Callable[..., Any]) -> None:
     recorded = record(agents.delegating(True))
     with pytest.raises(TargetError, match=r"LS402 .*agents that are tools or subtasks have run before it"):
-        lockstep.fork(f"{recorded.run}:2", lambda: agents.delegating(False), restore=True)
+        lockstep.fork(f"{recorded.run}:2", lambda: agents.delegating(False), by="state")
     recorded = record(agents.tools(True))
+    with pytest.raises(TargetError, match=r"LS402 by= is 'code' or 'state', not 'magic'"):
+        lockstep.fork(f"{recorded.run}:2", lambda: agents.tools(False), by="magic")
     with pytest.raises(TargetError, match=r"LS402 .*edited answer"):
-        lockstep.fork(f"{recorded.run}:2", lambda: agents.tools(False), edits={"1.1": "x"}, restore=True)
+        lockstep.fork(f"{recorded.run}:2", lambda: agents.tools(False), edits={"1.1": "x"}, by="state")
 
 
 # Searching.

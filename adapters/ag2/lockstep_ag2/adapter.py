@@ -16,7 +16,7 @@ from lockstep.log.model import Value
 _AGENTS = "ag2.agent"
 _FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, functools.partial)
 FACTORY = "function without arguments that makes a fresh agent"
-RESTORE = "restore"  # the keyword of `lockstep.fork`
+BY = "by"  # the keyword of `lockstep.fork`: how a fork goes on
 
 
 def is_agent(target: Any) -> bool:
@@ -63,6 +63,6 @@ adapter = Adapter(
         areplay=Later("lockstep_ag2.replaying:areplay"),
         fork=Later("lockstep_ag2.forking:fork"),
         afork=Later("lockstep_ag2.forking:afork"),
-        own={RESTORE: "of a fork: goes on from the recorded history, and nothing before it runs"},
+        own={BY: '"code": in a fork the agent does again what came before; "state": it is given its history'},
     ),
 )

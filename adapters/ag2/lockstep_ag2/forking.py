@@ -23,7 +23,7 @@ from lockstep.session.native import forking as forks
 from lockstep.session.native.forking import Forking
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep_ag2 import again, attaching, layout, planning
-from lockstep_ag2.adapter import RESTORE
+from lockstep_ag2.adapter import BY
 from lockstep_ag2.again import Asking
 from lockstep_ag2.noting import Noting
 from lockstep_ag2.recording import Conversation, Recording
@@ -31,6 +31,9 @@ from lockstep_ag2.states import EVENTS, Seen
 
 if TYPE_CHECKING:
     from lockstep.log.store import Store
+
+
+_CODE, _STATE = "code", "state"
 
 
 def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
@@ -44,10 +47,13 @@ async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -
     """The same under a running loop."""
     if options.tasks or options.thread:
         raise TargetError(Code.BAD_TARGET, "tasks= and thread= are for graphs: an agent's conversation has neither")
+    by = options.own.get(BY, _CODE)
+    if by not in (_CODE, _STATE):
+        raise TargetError(Code.BAD_TARGET, f"{BY}= is {_CODE!r} or {_STATE!r}, not {by!r}")
     record = Record(place.timeline.reader)
     plan = planning.plan(
         place, record, options.edits, options.policy, options.branch, within=options.within,
-        restore=bool(options.own.get(RESTORE)),
+        restore=by == _STATE,
     )  # fmt: skip
     asking = Asking(await attaching.made(target))
     forking = Forked(store, place, record, plan, options)

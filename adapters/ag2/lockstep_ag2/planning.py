@@ -1,8 +1,8 @@
 """Where a fork of a conversation leaves, and how it goes on from there: worked out before anything runs. Pure.
 
 A fork re-executes: its branch shares what was recorded before the turn that it leaves in, and a fresh agent is asked
-again from the first turn on, served up to the cut. With `restore` it shares everything up to a step, and AG2 goes on
-from the history that the step has: nothing before it runs.
+again from the first turn on, served up to the cut. By its state (`by="state"`) it shares everything up to a step, and
+AG2 goes on from the history that the step has: nothing before it runs.
 """
 
 from __future__ import annotations
@@ -105,18 +105,18 @@ def why_not_restored(place: Place) -> str:
         return "what it holds could not be recorded"
     trigger = _trigger(history)
     if trigger is None and not _is_last(record, turn, pos):
-        return (
-            f"nothing goes on from the {_name(history[-1])} at its end: fork where the turn ends, or leave out restore"
-        )
+        return f"nothing goes on from the {_name(history[-1])} at its end: fork where the turn ends"
     return ""
 
 
 def _restored(place: Place, record: Record, tail: Tailed) -> Plan:
     why = why_not_restored(place)
     if tail.edits:
-        why = why or "an edited answer is in the history already: leave out restore, and it is re-executed"
+        why = why or "an edited answer is in the history already"
     if why:
-        raise TargetError(Code.BAD_TARGET, f"{place.address} cannot be continued from its history: {why}")
+        raise TargetError(
+            Code.BAD_TARGET, f'{place.address} cannot be continued from its history: {why} (leave out by="state")'
+        )
     step = place.step
     assert step is not None
     pos = record.position(step.number)
