@@ -56,6 +56,13 @@ async def taken(call: Any) -> AsyncIterator[Piece]:
     yield piece
 
 
+async def close(stream: Any) -> None:
+    """Closes what was streamed, where that can be: an iterator need not be a generator."""
+    closing = getattr(stream, "aclose", None)
+    if closing is not None:
+        await closing()
+
+
 async def answer(call: Any) -> Value:
     """The value that a call ended with."""
     value: Value = None

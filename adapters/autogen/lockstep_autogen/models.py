@@ -90,10 +90,8 @@ class Model(Proxy):
             call.end(Status.OK)
         finally:
             call.end(Status.CLOSED)
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                with Running(call):
-                    await close()
+            with Running(call):
+                await calls.close(stream)
 
 
 def question(client: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Question:

@@ -142,7 +142,7 @@ async def streamed(
                     yield calls.made(call, make, piece.value)
         finally:
             call.end(Status.CLOSED)
-            await stream.aclose()
+            await calls.close(stream)
         return
     try:
         async for item in _live(place, asked, stream, call, is_last, keep):
@@ -150,7 +150,7 @@ async def streamed(
     finally:
         if call is not None:
             call.end(Status.CLOSED)
-        await stream.aclose()
+        await calls.close(stream)
 
 
 async def _live(

@@ -14,6 +14,7 @@ from autogen_agentchat.base import Response, TaskResult
 
 from lockstep.log.model import Value
 from lockstep_autogen import canonical
+from lockstep_autogen.calls import close
 from lockstep_autogen.layout import INPUT, LOAD, RESET, RESTORE, Moment, Spoken
 from lockstep_autogen.seams import Asked
 
@@ -59,7 +60,7 @@ def _stream(root: Root, entry: str, plain: Callable[..., Any]) -> Any:
                 async for item in source:
                     yield item
             finally:
-                await source.aclose()
+                await close(source)
             return
         async with Turn(root, entry, args, options) as turn:
             try:
@@ -68,7 +69,7 @@ def _stream(root: Root, entry: str, plain: Callable[..., Any]) -> Any:
                         turn.result = item
                     yield item
             finally:
-                await source.aclose()
+                await close(source)
 
     return run_stream
 

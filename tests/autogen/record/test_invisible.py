@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import looking
 import pytest
 import teams
+from autogen_agentchat.agents import BaseChatAgent
+from autogen_agentchat.base import Response
 from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
-from autogen_core import DefaultInterventionHandler, SingleThreadedAgentRuntime
+from autogen_core import CancellationToken, DefaultInterventionHandler, SingleThreadedAgentRuntime
 from autogen_core.models import ChatCompletionClient
 from autogen_core.tools import StaticStreamWorkbench, StaticWorkbench, Workbench
 from autogen_ext.models.openai import OpenAIChatCompletionClient
@@ -173,3 +175,44 @@ def test_a_store_that_cannot_be_opened_is_told_once_and_the_team_runs(
     assert [record.message[:55] for record in told.records] == [
         "lockstep could not record: the run of a team: StoreErro"
     ]
+
+
+class _Listed(BaseChatAgent):
+    """Streams by an iterator that is no generator, and so cannot be closed."""
+
+    @property
+    def produced_message_types(self) -> Any:
+        return (TextMessage,)
+
+    async def on_messages(self, messages: Any, cancellation_token: CancellationToken) -> Response:
+        return Response(chat_message=TextMessage(content="listed", source=self.name))
+
+    def on_messages_stream(self, messages: Any, cancellation_token: CancellationToken) -> Any:
+        class _Once:
+            left: ClassVar[list[Any]] = [Response(chat_message=TextMessage(content="listed", source=self.name))]
+
+            def __aiter__(self) -> Any:
+                return self
+
+            async def __anext__(self) -> Any:
+                if not self.left:
+                    raise StopAsyncIteration
+                return self.left.pop()
+
+        return _Once()
+
+    async def on_reset(self, cancellation_token: CancellationToken) -> None: ...
+
+
+def test_a_stream_that_cannot_be_closed_is_read_all_the_same(provider: Provider) -> None:
+    agent = lockstep_autogen.attach(_Listed("lister", "lists"))
+
+    async def run() -> list[Any]:
+        stream = agent.on_messages_stream([TextMessage(content="go", source="user")], CancellationToken())
+        return [item async for item in stream]
+
+    (response,) = asyncio.run(run())
+    assert response.chat_message.content == "listed"
+    with looking.run("autogen/lister") as seen:
+        assert seen.turns() == [("on_messages_stream", "ok")]
+        assert seen.names == ["user", "lister"]
