@@ -120,10 +120,14 @@ class _Tool:
             if kwargs.keys().isdisjoint(bound):
                 bound.update(kwargs)
                 return {
-                    name: value if type(value) in canonical.LEAVES else _taken(value) for name, value in bound.items()
+                    name: value if type(value) in canonical.LEAVES else snapshot.taken(value)
+                    for name, value in bound.items()
                 }
         # More than there are names for, or a name given twice: the call itself will say if that is wrong.
-        return {"args": _taken(list(args)), "kwargs": {name: _taken(value) for name, value in kwargs.items()}}
+        return {
+            "args": snapshot.taken(list(args)),
+            "kwargs": {name: snapshot.taken(value) for name, value in kwargs.items()},
+        }
 
 
 def _nothing() -> None:
@@ -136,15 +140,6 @@ def _positional(function: Callable[..., Any]) -> tuple[str, ...]:
 
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return tuple(name for name, found in inspect.signature(function).parameters.items() if found.kind in kinds)
-
-
-def _taken(value: Any) -> Value:
-    # An argument that is no data (a client, a connection, `self`) counts by its class.
-    try:
-        return snapshot.to_value(value)
-    except LockstepError:
-        kind = type(value)
-        return {"$": "object", "$class": f"{kind.__module__}:{kind.__qualname__}"}
 
 
 def _kept(call: Any, name: str, value: Any) -> Value:

@@ -33,6 +33,7 @@ import pytest
 
 from lockstep.errors import Code, LockstepError
 from lockstep.log import canonical
+from lockstep.session import snapshot
 from lockstep.session.snapshot import from_value, to_key, to_value
 
 RAN: list[str] = []  # what the traps below say when any code of theirs runs
@@ -593,3 +594,14 @@ def test_classes_of_one_name_are_not_confused() -> None:
         from_value(to_value(first(1)))
     assert caught.value.code is Code.UNSERVABLE
     assert second(1).a == 1
+
+
+def test_what_is_no_data_counts_by_its_class_and_all_else_as_it_is() -> None:
+    class Client:
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+    one, other = snapshot.taken(Client()), snapshot.taken(Client())
+    assert one == other == {"$": "object", "$class": f"{__name__}:{Client.__qualname__}"}
+    for value in (7, "x", [1, {"a": (2, 3)}], datetime.date(2026, 11, 30)):
+        assert snapshot.taken(value) == to_value(value)

@@ -236,8 +236,7 @@ def data(value: Any) -> Value:
     try:
         return dump(value)
     except LockstepError:
-        kind = type(value)
-        return {snapshot.TAG: "object", "$class": f"{kind.__module__}:{kind.__qualname__}"}
+        return snapshot.by_class(value)
 
 
 def unservable(what: str) -> LockstepError:

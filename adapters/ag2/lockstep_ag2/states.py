@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 from ag2.events import ModelRequest, ModelResponse, ToolCallEvent, ToolCallsEvent, ToolResultEvent, ToolResultsEvent
 
-from lockstep.errors import LockstepError
 from lockstep.log import canonical, checkpoints
 from lockstep.log.checkpoints import State
 from lockstep.log.model import Value
@@ -133,13 +132,4 @@ def _sorted(found: list[Any], batch: list[str], senders: Mapping[int, str]) -> l
 
 def _variables(variables: Mapping[Any, Any]) -> dict[str, Value]:
     """The context's variables as data; what is none counts by its class."""
-    found: dict[str, Value] = {}
-    for name, value in list(variables.items()):
-        try:
-            found[str(name)] = snapshot.to_value(value)
-        except LockstepError:
-            found[str(name)] = {
-                snapshot.TAG: "object",
-                "$class": f"{type(value).__module__}:{type(value).__qualname__}",
-            }
-    return found
+    return {str(name): snapshot.taken(value) for name, value in list(variables.items())}

@@ -69,11 +69,11 @@ def inert(value: Any, depth: int = 0) -> Value:
             try:
                 return inert(dumping(mode="json"), depth + 1)
             except Exception:
-                return _object(value)  # a field of it that JSON has no word for
+                return snapshot.by_class(value)  # a field of it that JSON has no word for
     try:
         return snapshot.to_key(snapshot.to_value(value))
     except LockstepError:
-        return _object(value)
+        return snapshot.by_class(value)
 
 
 def of_class(value: type) -> Value:
@@ -86,11 +86,6 @@ def of_class(value: type) -> Value:
         except Exception:
             return named  # it has none: a field of a type that JSON has no word for
     return named
-
-
-def _object(value: Any) -> Value:
-    kind = type(value)
-    return {"$": "object", "$class": f"{kind.__module__}:{kind.__qualname__}"}
 
 
 def _scalar(value: Any) -> Value:

@@ -315,8 +315,7 @@ def inert(value: Any, depth: int = 0) -> Value:
     try:
         return snapshot.to_key(snapshot.to_value(value))
     except LockstepError:
-        kind = type(value)
-        return {"$": "object", "$class": f"{kind.__module__}:{kind.__qualname__}"}
+        return snapshot.by_class(value)
 
 
 def _scalar(value: Any) -> Value:

@@ -70,6 +70,20 @@ def from_value(value: Value) -> Any:
     return value if _plain(value) else _Maker().value(value)
 
 
+def taken(obj: Any) -> Value:
+    """An object as `to_value` has it; one that is no data (a client, a connection) counts by its class."""
+    try:
+        return to_value(obj)
+    except LockstepError:
+        return by_class(obj)
+
+
+def by_class(obj: Any) -> Value:
+    """What stands for an object that is no data: its class, and never its address."""
+    cls = type(obj)
+    return {TAG: "object", "$class": f"{cls.__module__}:{cls.__qualname__}"}
+
+
 def to_key(value: Value) -> Value:
     """The value with what has no order (sets, maps) in one order, for match keys and comparisons.
 
