@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "playwrig
 
 import page
 from browser_site import Site
-from contenders import OURS, WORKLOADS, run
+from contenders import BARE, OURS, WORKLOADS, run
 from observing import OBSERVABLES
 from rounds import figure
 
@@ -126,23 +126,24 @@ def loads(sizes: Sizes) -> Iterator[Row]:
 
 
 def wires(sizes: Sizes) -> Iterator[Row]:
-    """Fifty actions under `lockstep record`, and replayed without a browser."""
+    """Fifty actions as they are, under `lockstep record`, and replayed without a browser."""
     titles = {"sync": "sync API", "async": "async API", "pages": "async API, five pages at once"}
     chromium = find_chromium()
     for how, title in titles.items():
-        live, again = [], []
+        live, recorded, again = [], [], []
         for _ in range(sizes.wires):
             with tempfile.TemporaryDirectory() as folder, Site() as site:
                 figures = Path(folder, "figures.json")
                 command = [WORKLOADS / "browse_wire.py", figures, how, site.url, chromium]
-                OURS.record(Path(folder), command)
-                live.append(statistics.median(json.loads(figures.read_text())["wall"]))
-                site.kill()
-                OURS.replay(Path(folder), command)
-                again.append(statistics.median(json.loads(figures.read_text())["wall"]))
-        yield Row(f"50 actions, {title}: recorded", "ms", [each / 1e3 for each in live])
+                for act, took in ((BARE.record, live), (OURS.record, recorded), (OURS.replay, again)):
+                    if act == OURS.replay:
+                        site.kill()
+                    act(Path(folder), command)
+                    took.append(statistics.median(json.loads(figures.read_text())["wall"]))
+        yield Row(f"50 actions, {title}: live", "ms", [each / 1e3 for each in live])
+        yield Row("the same, recorded / live", "", [one / two for one, two in zip(recorded, live, strict=True)])
         yield Row("its replay, without a browser", "ms", [each / 1e3 for each in again])
-        yield Row("recorded / replayed", "", [one / two for one, two in zip(live, again, strict=True)], least=50)
+        yield Row("live / replayed", "", [one / two for one, two in zip(live, again, strict=True)], least=50)
 
 
 def shown[T: (Fidelity, Row)](items: Iterator[T], show: Callable[[str], object]) -> list[T]:

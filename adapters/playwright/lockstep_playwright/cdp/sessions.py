@@ -4,7 +4,8 @@ What it does not reach: workers of any kind (their requests are held all the sam
 first moments of a popup, which Playwright tells of late. Pages cannot be kept from running before all is set up.
 
 With both APIs it runs in Playwright's loop, on the objects beneath them. With the sync API that loop turns only while
-the program is inside a call of Playwright's: until then pages wait for what they have asked.
+the program is inside a call of Playwright's: until then pages wait for what they have asked. Commands go as messages of
+our own: the client would look at the stack for each, and check it against its schema, while a page waits.
 
 Tried with Playwright 1.60, 1.64 and 1.65.
 """
@@ -12,13 +13,13 @@ Tried with Playwright 1.60, 1.64 and 1.65.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from typing import Any
 
 from lockstep.errors import AdapterError, Code
-from lockstep.session.lanes import INSIDE
+from lockstep.session.lanes import INSIDE, ours
+from lockstep_playwright.actions.pipe import Pipe, Then
 from lockstep_playwright.cdp.transport import CdpError, Handler, Params
 
 TRIED = "1.60 to 1.65"
@@ -32,9 +33,10 @@ class Sessions:
 
     full = False
 
-    def __init__(self, context: Any, browser: Any, failed: Failed) -> None:
+    def __init__(self, context: Any, browser: Any, pipe: Pipe, failed: Failed) -> None:
         """For `connect`: what is beneath the API's context, and a session of its browser."""
         self.closed = False
+        self._pipe = pipe
         self._context = context
         self._failed = failed
         self._handlers: list[Handler] = []
@@ -43,20 +45,39 @@ class Sessions:
         self._frames: dict[str, set[Any]] = {}  # by page: frames that have loaded something, and have not been tried
         self._swapped: set[str] = set()  # pages of which a frame has moved to a process of its own
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._waiting: set[asyncio.Future[dict[str, Any]]] = set()
         self._inside = copy_context()
         self._inside.run(INSIDE.set, True)
-        self._timed = "timeout" in inspect.signature(browser.send).parameters
         self._listen_to("", browser)
 
     async def send(self, method: str, params: Params | None = None, session: str = "") -> dict[str, Any]:
         """See `Transport.send`."""
-        # A task for each, also of those that are waited for: so all leave in the order in which they were given.
-        return await self._begin(self._sent(method, params, session))
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+        def told(result: dict[str, Any] | None, error: str) -> None:
+            if answer.done():
+                return
+            if result is None:
+                answer.set_exception(CdpError(method, error))
+            else:
+                answer.set_result(result.get("result") or {})
+
+        self._waiting.add(answer)
+        try:
+            self._put(method, params, session, told)
+            return await answer
+        finally:
+            self._waiting.discard(answer)
 
     def post(self, method: str, params: Params | None = None, session: str = "") -> None:
         """See `Transport.post`."""
+
+        def told(result: dict[str, Any] | None, error: str) -> None:
+            if result is None and not (failure := CdpError(method, error)).gone:
+                self._failed(method, failure)
+
         if not self.closed:
-            self._begin(self._posted(method, params, session))
+            self._put(method, params, session, told)
 
     def listen(self, handler: Handler) -> None:
         """See `Transport.listen`."""
@@ -95,23 +116,12 @@ class Sessions:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _sent(self, method: str, params: Params | None, session: str) -> dict[str, Any]:
+    def _put(self, method: str, params: Params | None, session: str, told: Then) -> None:
         target = self._sessions.get(session)
         if target is None:
-            raise CdpError(method, "Session with given id not found")
-        more = (None,) if self._timed else ()
-        try:
-            found: dict[str, Any] | None = await target.send(method, dict(params or {}), *more)
-        except Exception as error:
-            raise CdpError(method, str(error)) from error
-        return found or {}
-
-    async def _posted(self, method: str, params: Params | None, session: str) -> None:
-        try:
-            await self._sent(method, params, session)
-        except CdpError as error:
-            if not error.gone:
-                self._failed(method, error)
+            told(None, "Session with given id not found")
+        else:
+            ours(self._pipe.ask)(target._guid, "send", {"method": method, "params": dict(params or {})}, told)
 
     # Targets.
 
@@ -133,7 +143,7 @@ class Sessions:
         try:
             self._listen_to(name, session)
             session.on("close", lambda *_: self._ended(name))
-            info = (await self._sent("Target.getTargetInfo", {}, name))["targetInfo"]
+            info = (await self.send("Target.getTargetInfo", {}, name))["targetInfo"]
         except Exception as error:
             if not CdpError("", str(error)).gone:
                 self._failed("a page", error)
@@ -176,13 +186,16 @@ class Sessions:
             self._tell("Target.detachedFromTarget", {"sessionId": name}, "")
         else:
             self.closed = True
+            for answer in tuple(self._waiting):
+                if not answer.done():
+                    answer.set_exception(CdpError("", "Connection closed"))
 
 
 async def connect(context: Any, failed: Failed) -> Sessions:
     """Makes a connection for a context of either API, in Playwright's loop. `failed` is told of posted commands that
     the browser refuses. Raises AdapterError LS410 for a version that it does not fit, LS411 for another browser than
     Chromium."""
-    beneath = getattr(context, "_impl_obj", None)
+    beneath: Any = getattr(context, "_impl_obj", None)
     missing = [name for name in _NEEDS if not hasattr(beneath, name)]
     browser: Any = getattr(beneath, "browser", None)
     make = getattr(browser, "new_browser_cdp_session", None)
@@ -203,7 +216,8 @@ async def connect(context: Any, failed: Failed) -> Sessions:
             f"only Chromium speaks the DevTools protocol ({error}); for Firefox and WebKit there is the wire depth: "
             "record the whole program with `lockstep record -- CMD`",
         ) from error
-    made = Sessions(beneath, session, failed)
+    made = Sessions(beneath, session, Pipe.of(beneath), failed)
     session.on("close", lambda *_: made._ended(""))
     browser.on("disconnected", lambda *_: made._ended(""))
+    beneath._connection.on("close", lambda *_: made._ended(""))
     return made

@@ -30,6 +30,7 @@ from lockstep_playwright.network.streams import Streams
 from lockstep_playwright.targets import Asker, Targets
 
 _HELD_AGAIN = 0.5  # seconds
+_BEHIND = 1.0  # seconds that a page's word may come behind that of the browser
 
 type Ahead = Callable[[Transport, Asked], Awaitable[None]]
 
@@ -198,10 +199,17 @@ class Intercept:
             # The page learns of it when it goes on, and what the error is called is told after that.
             held.failed = reason
             self._go_on(name)
-            if not self._targets.is_announced(held.network):
+            if held.asked is not None and held.asked.session:
+                asyncio.get_running_loop().call_later(_BEHIND, self._is_untold, held)
+            else:
                 self._end(held, errors.called(reason))
             return
         self._spawn(self._read(name, held, params))
+
+    def _is_untold(self, held: Held) -> None:
+        """What fails at once is held with its error before its page has so much as said that it asks."""
+        if not self._targets.is_announced(held.network):
+            self._end(held, errors.called(held.failed))
 
     async def _read(self, name: str, held: Held, params: dict[str, Any]) -> None:
         """Tells an answer that has come as far as its head, and lets it go to the page."""
@@ -256,7 +264,8 @@ class Intercept:
         self._end(held, error)
 
     def _go_on(self, name: str) -> None:
-        self._transport.post("Fetch.continueRequest", {"requestId": name})
+        if not self._stopping:  # `Fetch.disable` lets all go
+            self._transport.post("Fetch.continueRequest", {"requestId": name})
 
     # The end of a request.
 
