@@ -25,7 +25,10 @@ import page
 from contenders import WORKLOADS, run
 from rounds import figure
 
-WAYS = ("bare", "dumped", "recorded")
+TITLES = {"bare": "not recorded", "dumped": "its state saved at each turn", "recorded": "recorded"}
+WAYS = (*TITLES,)
+
+type Found = dict[str, list[dict[str, float]]]
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -66,42 +69,53 @@ def _model() -> Iterator[str]:
             process.terminate()
 
 
-def _talk(way: str, turns: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder, _model() as url:
+def _talk(way: str, turns: int, url: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder, "figures.json")
         run([sys.executable, WORKLOADS / "team_talk.py", way, turns, url, figures])
         found: dict[str, float] = json.loads(figures.read_text())
         return found
 
 
-def measure(sizes: Sizes, show: Callable[[str], object]) -> list[Row]:
-    """Measures all, the ways in turns; each line is shown at the end."""
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+def _rounds(sizes: Sizes, url: str) -> Found:
+    """The ways in turns. `url`: the model's, "-" for one in the team's own process that takes no time."""
+    found: Found = {way: [] for way in WAYS}
     for turn in range(sizes.rounds):
         for way in (*WAYS[turn % 3 :], *WAYS[: turn % 3]):
-            found[way].append(_talk(way, sizes.turns))
-    rows = [*_rows(sizes, found)]
+            found[way].append(_talk(way, sizes.turns, url))
+    return found
+
+
+def measure(sizes: Sizes, show: Callable[[str], object]) -> list[Row]:
+    """Measures all; each line is shown at the end."""
+    with _model() as url:
+        rows = [*_rows(sizes, _rounds(sizes, url))]
+    rows += _ratios(f"{sizes.turns} turns with a model that takes no time", _rounds(sizes, "-"), None)
     for row in rows:
         title, unit, shown, goal = row.cells()
-        show(f"{title:<72}{unit:<7}{shown:>14}   {goal}".rstrip())
+        show(f"{title:<84}{unit:<7}{shown:>14}   {goal}".rstrip())
     return rows
 
 
-def _rows(sizes: Sizes, found: dict[str, list[dict[str, float]]]) -> Iterator[Row]:
+def _rows(sizes: Sizes, found: Found) -> Iterator[Row]:
     many = f"{sizes.turns} turns"
-    titles = {"bare": "not recorded", "dumped": "its state saved at each turn", "recorded": "recorded"}
-    for way, title in titles.items():
+    for way, title in TITLES.items():
         yield Row(f"{many}, {title}", "CPU s", [each["cpu"] for each in found[way]])
         yield Row(f"{many}, {title}", "wall s", [each["wall"] for each in found[way]])
-    for what, most in (("cpu", 1.5), ("wall", 1.5)):
-        for way in ("dumped", "recorded"):
-            ratio = [one[what] / bare[what] for one, bare in zip(found[way], found["bare"], strict=True)]
-            goal = most if way == "recorded" else None
-            yield Row(f"{many}, {titles[way]} / not recorded", what.replace("cpu", "CPU"), ratio, goal)
+    yield from _ratios(many, found, 1.5)
     for way in ("dumped", "recorded"):
-        yield Row(f"{many}, {titles[way]}: stored", "kB", [each["bytes"] / 1e3 for each in found[way]])
+        yield Row(f"{many}, {TITLES[way]}: stored", "kB", [each["bytes"] / 1e3 for each in found[way]])
     share = [ours["bytes"] / theirs["bytes"] for ours, theirs in zip(found["recorded"], found["dumped"], strict=True)]
     yield Row("recorded / saved states: stored", "", share, 0.1)
+
+
+def _ratios(many: str, found: Found, most: float | None) -> Iterator[Row]:
+    """Wall times have no goal: they are those of a machine that has other things to do."""
+    for what, unit in (("cpu", "CPU"), ("wall", "wall")):
+        for way in ("dumped", "recorded"):
+            ratio = [one[what] / bare[what] for one, bare in zip(found[way], found["bare"], strict=True)]
+            goal = most if (way, what) == ("recorded", "cpu") else None
+            yield Row(f"{many}, {TITLES[way]} / not recorded", unit, ratio, goal)
 
 
 def markdown(rows: Sequence[Row]) -> str:
