@@ -34,7 +34,7 @@ SERVERS = tests/autogen/record/test_servers.py
 
 test-recording:
 	@.ci/environment main
-	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) tests/autogen tests/langgraph tests/temporal tests/playwright) $(ARGS)
+	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) $(AUTOGEN) tests/langgraph tests/temporal tests/playwright) $(ARGS)
 
 test-debugger:
 	@.ci/environment main
@@ -65,7 +65,7 @@ test-agents:
 
 test-autogen:
 	@.ci/environment autogen
-	.venv-autogen/bin/python -m pytest $(wildcard $(AUTOGEN)) tests/adapter/test_late.py $(ARGS)
+	.venv-autogen/bin/python -m pytest $(AUTOGEN) tests/adapter/test_late.py $(ARGS)
 
 # What an older version of AutoGen may do otherwise. Its client of MCP's servers hangs with the MCP that there is now.
 test-autogen070:
