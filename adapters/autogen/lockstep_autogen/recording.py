@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lockstep.errors import TargetError
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session import current as sessions
 from lockstep.session.call import Call
@@ -47,6 +48,10 @@ def attach[T](team: T, *, run: str | None = None, store: str | os.PathLike[str] 
     root = Root(target, Seams(recording, recording))
     attaching.attach(root)
     recording.of(root)
+    try:
+        root.stops = stopping.wanted(target)
+    except TargetError as error:
+        log.warning("it does not stop: %s", error.message)
     return team
 
 

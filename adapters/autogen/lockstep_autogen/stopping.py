@@ -4,12 +4,15 @@
     await team.run(task="…")                         # returns after step 7, with the reason
     await team.run()                                 # goes on
 
+    lockstep record --break 7 -- python desk.py      # the same for each team of a program that says nothing of it
+
 A team is stopped where everybody has heard the last message and nobody has been chosen to speak next, by the way that
 its own conditions have: so nothing of it is cancelled, and its conditions go on counting.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +22,8 @@ from lockstep_autogen.layout import MESSAGE, Moment
 
 type Stop = int | str
 
+# Not one of Lockstep's own names: a session records that it was read, and a replay reads the same.
+VARIABLE = "STOP_TEAMS_AT"
 _SOURCE = "lockstep"
 
 
@@ -60,6 +65,12 @@ class Stops:
 
 
 NOWHERE = Stops()
+
+
+def wanted(team: Any) -> Stops:
+    """Where whoever started the program wants its teams to stop. Raises TargetError LS402, as `stops`."""
+    told = os.environ.get(VARIABLE, "")
+    return stops(team, [int(place) if place.isdecimal() else place for place in told.split(",") if place])
 
 
 def stops(team: Any, places: Sequence[Any]) -> Stops:

@@ -80,13 +80,17 @@ def record(
     command: Annotated[list[str], typer.Argument(metavar="[--] CMD...", help="The program and its arguments.")],
     store: Store = None,
     run: Annotated[str, typer.Option("--run", metavar="NAME", help="The run's name; else the script's.")] = "",
+    breaks: Annotated[
+        str,
+        typer.Option("--break", metavar="STEP|AGENT,…", help="Stop its AutoGen teams after this step, or this agent."),
+    ] = "",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Run a program and record it. Ends with the program's own status."""
     from lockstep.cli import recording
 
-    recording.record(command=command, store=store, run=run, as_json=as_json, debug=debug or context.obj)
+    recording.record(command=command, store=store, run=run, breaks=breaks, as_json=as_json, debug=debug or context.obj)
 
 
 @app.command(

@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # Options of `record` by name: whether a value follows, and the argument's name.
-RECORD = {"--store": (True, "store"), "--run": (True, "run"), "--json": (False, "as_json")}
+RECORD = {
+    "--store": (True, "store"),
+    "--run": (True, "run"),
+    "--break": (True, "breaks"),
+    "--json": (False, "as_json"),
+}
 # The same for commands that run a program again.
 _EITHER = {
     "--store": (True, "store"),

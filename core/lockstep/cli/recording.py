@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from lockstep import launch
@@ -11,12 +12,18 @@ from lockstep.log import place
 if TYPE_CHECKING:
     from lockstep.launch.outcome import Outcome
 
+BREAKS = "STOP_TEAMS_AT"  # what `lockstep_autogen.stopping` reads
+
 
 def record(
-    command: list[str], store: str | None = None, run: str = "", as_json: bool = False, debug: bool = False
-) -> None:
-    """Records the command, says what was recorded, and ends as the command did."""
+    command: list[str], store: str | None = None, run: str = "", as_json: bool = False, debug: bool = False,
+    breaks: str = "",
+) -> None:  # fmt: skip
+    """Records the command, says what was recorded, and ends as the command did. `breaks`: where its teams
+    stop, with commas between."""
     path = place.locate(store)
+    if breaks:
+        os.environ[BREAKS] = breaks
     from lockstep.cli import failures
 
     with failures.reported(as_json=as_json, debug=debug):

@@ -96,6 +96,21 @@ def test_the_command_line_stops_a_fork(provider: Provider, tmp_path: Path) -> No
     assert runs.steps(f"{run}@fork")[-1].number == 2
 
 
+def test_the_command_line_stops_the_teams_of_a_program_and_its_replay(provider: Provider, tmp_path: Path) -> None:
+    Path(tmp_path, "desk.py").write_text(
+        "import teams, lockstep_autogen\n"
+        "print(teams.run(lockstep_autogen.attach(teams.round_robin()), 'go').stop_reason)\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(teams.__file__).parent), *sys.path])}
+    for arguments in (["record", "--run", "desk", "--break", "2", "--", sys.executable, "desk.py"], ["replay", "desk"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "lockstep", *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("Stopped by Lockstep after step 2")
+
+
 @pytest.mark.parametrize(
     ("make", "places", "why"),
     [
