@@ -7,6 +7,7 @@ to say, and tools that count.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,9 @@ from pydantic import BaseModel
 
 import lockstep
 
+# What AG2 1.0 does not know yet.
+_KNOWN = inspect.signature(TestConfig).parameters
+_OPTIONS = {name: value for name, value in {"model": "scripted", "raise_tool_errors": False}.items() if name in _KNOWN}
 ran: list[str] = []  # tools that ran, and chunks that were heard
 
 
@@ -35,7 +39,7 @@ def call(name: str, number: int, **arguments: Any) -> ToolCallEvent:
 
 def says(live: bool, *turns: Any) -> TestConfig:
     """A model that says these, one after the other; in a replay, nothing."""
-    return TestConfig(*(turns if live else ()), model="scripted", raise_tool_errors=False)
+    return TestConfig(*(turns if live else ()), **_OPTIONS)
 
 
 def _note(name: str) -> None:

@@ -226,7 +226,7 @@ def answer(response: ModelResponse) -> dict[str, Value]:
 
 def _call(call: ToolCallEvent) -> Value:
     told: dict[str, Value] = {"name": call.name, "args": call.arguments, "id": call.id}
-    if call.vendor_metadata:
+    if getattr(call, "vendor_metadata", None):  # since AG2 1.1
         told["vendor_metadata"] = data(call.vendor_metadata)
     return told
 
