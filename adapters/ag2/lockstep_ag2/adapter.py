@@ -52,7 +52,7 @@ adapter = Adapter(
     modules=("ag2", _AGENTS),
     instrument=_attach,
     in_code=True,
-    tested=Versions("1.0.0", "1.2.1"),
+    tested=Versions("1.2", "1.2.1"),
     steps=Steps(kind="message", what="each answer of the model, and what is said between two of them"),
     restore=Way(exact=True, refuses=Later("lockstep_ag2.planning:why_not_restored")),
     re_execute=Way(exact=True),

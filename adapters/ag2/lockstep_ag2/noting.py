@@ -33,7 +33,6 @@ class Noting:
     """
 
     calls: Calls | None = None
-    serves = False
     native = ""
 
     def __init__(self, speaker: str, history: History, names: Names) -> None:

@@ -16,10 +16,11 @@ from lockstep.errors import Code, Stop, TargetError
 from lockstep.log import canonical, checkpoints
 from lockstep.log.model import Event, Status, Value
 from lockstep.log.store import RunReader
+from lockstep.session.native import guard
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep.session.native.server import Server
 from lockstep.session.native.serving import Serving
-from lockstep_ag2 import again, attaching, compare, guard, layout, strands
+from lockstep_ag2 import again, attaching, compare, layout, strands
 from lockstep_ag2.again import Asking
 from lockstep_ag2.events import Names
 from lockstep_ag2.noting import Noting
@@ -27,6 +28,10 @@ from lockstep_ag2.states import EVENTS, History, Seen
 
 _STILL = 0.01  # seconds between two looks at a turn that is to be cancelled where it was
 _LOOKS = 5
+_HINT = (
+    "what an agent does past its model, tools and human is not recorded without a session: record the program with "
+    "lockstep record"
+)
 
 
 def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
@@ -40,7 +45,7 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
 async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """The same under a running loop."""
     session = Session(reader, options)
-    guard.install()
+    guard.watch(_watched)
     asking = Asking(await attaching.made(target))
     before: Value = []
     for turn in session.chosen:
@@ -52,6 +57,13 @@ async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Pla
         await playing.play(asking)
         before = playing.left
     return session.played()
+
+
+def _watched() -> guard.Watched | None:
+    """The replayed turn whose code is running: what AG2 does before the agent is asked is part of it too."""
+    strand = strands.running()
+    turn = strand.turn if strand is not None else strands.prepared.get()
+    return turn if isinstance(turn, Playing) else None
 
 
 class Session:
@@ -99,8 +111,6 @@ class Session:
 
 class Playing(Noting):
     """One turn of a replay."""
-
-    serves = True
 
     def __init__(self, session: Session, turn: RecordedTurn) -> None:
         super().__init__(session.agent, session.history, session.names)
@@ -183,8 +193,9 @@ class Playing(Noting):
         latch = self._session.server.latch
         return latch.error() if latch.stopped else None
 
-    def stops(self, reason: str, kind: str, name: str, source: str) -> None:
-        """Something is about to reach outside."""
+    def reached(self, kind: str, name: str, source: str) -> None:
+        """See `lockstep.session.native.guard.Watched`."""
+        reason = f"not covered: {kind} {name} would be reached for real; {_HINT}"
         self.differs(Code.NOT_COVERED, reason, kind=kind, name=name, source=source)
         self._session.server.latch.raise_it()
 

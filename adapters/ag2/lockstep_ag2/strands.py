@@ -29,13 +29,11 @@ class Turn(Protocol):
     calls   who answers what it asks; None: the session that is on
     names   the ids that AG2 has drawn in its conversation
     over    whether it has ended: what is left running is part of none
-    serves  whether nothing of it may reach outside
     """
 
     calls: Calls | None
     names: Names
     over: bool
-    serves: bool
 
     async def cut(self, name: str, events: list[Any], context: Any) -> None:
         """The history is at a place from which the agent could go on: it holds these events."""
