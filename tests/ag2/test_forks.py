@@ -171,6 +171,24 @@ def test_an_edit_of_what_comes_later_is_refused(record: Callable[..., Any]) -> N
         lockstep.fork(f"{recorded.run}:1", lambda: agents.tools(False), edits={"3.1": "later"})
 
 
+def test_a_tool_is_what_it_was_marked_as_whether_by_itself_or_by_its_function(record: Callable[..., Any]) -> None:
+    @agents.tool
+    def marked(n: int) -> str:
+        """Is marked as it is."""
+        return str(n)
+
+    def plain(n: int) -> str:
+        """Is marked as a function."""
+        return str(n)
+
+    lockstep.mark(marked, effect="read")
+    lockstep.mark(plain, effect="mutating")
+    asked = [agents.call(name, 1, n=1) for name in ("marked", "plain")]
+    recorded = record(Agent("marks", "", config=agents.says(True, asked, "Done."), tools=[marked, plain]))
+    classes = {effect.name: effect.effect_class for effect in effects(recorded.run) if effect.kind == "tool"}
+    assert classes == {"marked": "read", "plain": "mutating"}
+
+
 # By the history.
 
 

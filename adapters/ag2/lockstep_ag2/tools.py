@@ -16,12 +16,12 @@ from ag2.events import DataInput, TextInput, ToolErrorEvent, ToolResult, ToolRes
 
 from lockstep.errors import LockstepError
 from lockstep.log.model import Status, Value
-from lockstep.session import snapshot
+from lockstep.session import declarations, snapshot
 from lockstep.session.asides import aside, told
 from lockstep.session.call import failed
 from lockstep.session.lanes import ours
 from lockstep.session.policy import Declared
-from lockstep.tools import annotated, declared
+from lockstep.tools import declared
 from lockstep_ag2 import calls, events, strands
 from lockstep_ag2.calls import Running
 from lockstep_ag2.strands import Strand
@@ -137,15 +137,18 @@ def _arguments(event: Any) -> Value:
 
 
 def effect_of(tool: Any) -> Declared | None:
-    """What running a tool means, as far as somebody said so: the program by `lockstep.mark` of the tool or of its
-    function; else the annotations that an MCP server gave it."""
+    """What running a tool means, as far as the program said so by `lockstep.mark`, of the tool or of its function."""
     function = getattr(getattr(tool, "model", None), "call", None)
-    for said in (tool, function, getattr(function, "__wrapped__", None), getattr(tool, "_lockstep", None)):
+    for said in (tool, function):
         found = declared(said) if said is not None else None
         if found is not None:
             return found
-    raw = getattr(tool, "_raw_tool", None) or getattr(tool, "raw_tool", None)
-    return annotated(getattr(raw, "annotations", None)) if raw is not None else None
+    # An agent has copies of the tools that it was given, with the same function.
+    return declarations.of_alike(lambda one: _function_of(one) is function) if function is not None else None
+
+
+def _function_of(tool: Any) -> Any:
+    return getattr(getattr(tool, "model", None), "call", None) if type(tool).__name__.endswith("Tool") else None
 
 
 # The outcome.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from lockstep.session.policy import Declared
@@ -51,6 +52,16 @@ def of(obj: Any) -> Declared | None:
         found = _of(kind, id(kind))
         if found is not None:
             return found
+    return None
+
+
+def of_alike(same: Callable[[Any], bool]) -> Declared | None:
+    """What was declared of a living object that `same` takes for the one meant: some frameworks copy the tools that
+    they are given."""
+    for holder, declared in list(_declared.values()):
+        found = holder()
+        if found is not None and same(found):
+            return declared
     return None
 
 
