@@ -116,10 +116,6 @@ class Recorded:
     def steps_of(self, run: Ran) -> tuple[RecordedStep, ...]:
         return tuple(step for step in self.steps if run.pos < step.pos < run.stop)
 
-    def run_at(self, pos: int) -> Ran | None:
-        """The run that a position is in, None before the first."""
-        return next((run for run in reversed(self.runs) if run.pos <= pos), None)
-
     def body(self, step: RecordedStep) -> Mapping[str, Any]:
         found = self.record.body(step.seq)
         return found if isinstance(found, Mapping) else {}
@@ -146,11 +142,6 @@ class Recorded:
     def is_broken(self, step: RecordedStep) -> bool:
         """Whether a step is what had been said when a run was cut off, and no cut."""
         return self.record.field(step.seq, layout.CONSISTENT) is False
-
-
-def is_over(run: Ran) -> bool:
-    """Whether it came to a good end."""
-    return run.status == Status.OK
 
 
 class _Record(Record):

@@ -152,10 +152,6 @@ class Tailing(Forking):
             self._crossed()
             self.gate.open()
 
-    @property
-    def is_stopped(self) -> bool:
-        return self.latch.stopped
-
     def stuck(self, seconds: float) -> None:
         """Nobody has got on for so long in the part that is served."""
         left = self.served.left()
