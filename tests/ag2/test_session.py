@@ -46,11 +46,14 @@ asyncio.run(main())
 def answer(request: Request) -> Answer:
     messages: list[Any] = request.json["messages"]
     told = [each for each in messages if each["role"] == "tool"]
+    researching = "researcher" in messages[0]["content"]
+    if len(told) == 1 and not researching:
+        return Answer(calls=(ToolCall("task_researcher", {"objective": "draw"}),))
     if told:
         return Answer(f"Drawn: {len(messages)} {told[-1]['content']}")
-    if "researcher" in messages[0]["content"]:
+    if researching:
         return Answer(calls=(ToolCall("draw", {"what": "a card"}),))
-    return Answer(calls=(ToolCall("draw", {"what": "a lot"}), ToolCall("task_researcher", {"objective": "draw"})))
+    return Answer(calls=(ToolCall("draw", {"what": "a lot"}),))
 
 
 def lockstep_command(place: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -73,9 +76,9 @@ def test_a_program_is_one_run_and_its_conversations_are_lanes(tmp_path: Path) ->
         whole = listing.log("draws", resolve(store, "draws").timeline)
         lane = listing.log("draws/boss", resolve(store, "draws/boss").timeline)
     kinds = [effect.kind for step in whole.steps for effect in step.effects]
-    assert kinds.count("model") == 5 and kinds.count("tool") == 2
+    assert kinds.count("model") == 6 and kinds.count("tool") == 2
     assert [step.name for step in lane.steps if step.kind != "end"] == [
-        "boss", "boss", "draw, task_researcher", "boss", "boss", "boss",
+        "boss", "boss", "draw", "boss", "task_researcher", "boss", "boss", "boss",
     ]  # fmt: skip
     replayed = lockstep_command(
         tmp_path, "replay", "draws", OPENAI_API_KEY="sk-other", OPENAI_BASE_URL="http://127.0.0.1:9/v1"
