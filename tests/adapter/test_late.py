@@ -26,19 +26,20 @@ HERE = [name for name in PACKAGES if find_spec(import_module(name).adapter.modul
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_all_public_names_are_there_and_listed(name: str) -> None:
+def test_all_public_names_are_there(name: str) -> None:
     package = import_module(name)
     for public in package.__all__:
         assert getattr(package, public) is vars(package)[public]
-    assert set(package.__all__) <= set(dir(package))
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_public_names_are_listed_before_anything_is_loaded(name: str) -> None:
+def test_who_looks_at_every_attribute_of_every_module_loads_no_framework(name: str) -> None:
     program = f"""
 import sys
 import {name} as package
-assert set(package.__all__) <= set(dir(package))
+for module in list(sys.modules.values()):
+    for attribute in dir(module):
+        getattr(module, attribute, None)
 framework = package.adapter.modules[0]
 print([module for module in sys.modules if module.partition(".")[0] == framework])
 """
@@ -88,7 +89,7 @@ def crew(packages: Path, toy: Callable[..., None]) -> Path:
     (package / "__init__.py").write_text(
         "from lockstep.adapter import late_names\n"
         "from lockstep_toy import adapter\n"
-        '__getattr__, __dir__ = late_names(adapter, globals(), tap="tapping")\n'
+        '__getattr__ = late_names(adapter, globals(), tap="tapping")\n'
     )
     return package
 

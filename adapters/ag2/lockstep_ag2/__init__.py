@@ -20,4 +20,4 @@ if TYPE_CHECKING:
     from lockstep_ag2.attaching import attach
     from lockstep_ag2.middleware import LockstepMiddleware
 else:
-    __getattr__, __dir__ = late_names(adapter, globals(), LockstepMiddleware="middleware", attach="attaching")
+    __getattr__ = late_names(adapter, globals(), LockstepMiddleware="middleware", attach="attaching")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lockstep_autogen.stopping import stop_at
     from lockstep_autogen.unseen import record_model, record_tool
 else:
-    __getattr__, __dir__ = late_names(
+    __getattr__ = late_names(
         adapter, globals(), LockstepInterventionHandler="publishing", attach="recording", load="loading",
         record_model="unseen", record_tool="unseen", stop_at="stopping", thread="loading",
     )  # fmt: skip

@@ -19,6 +19,4 @@ if TYPE_CHECKING:
     from lockstep_langgraph.checkpointer import LockstepCheckpointer
     from lockstep_langgraph.conflicts import ConflictError
 else:
-    __getattr__, __dir__ = late_names(
-        adapter, globals(), ConflictError="conflicts", LockstepCheckpointer="checkpointer"
-    )
+    __getattr__ = late_names(adapter, globals(), ConflictError="conflicts", LockstepCheckpointer="checkpointer")

@@ -25,6 +25,4 @@ if TYPE_CHECKING:
     from lockstep_playwright.launching import launch
     from lockstep_playwright.tapping import step, tap
 else:
-    __getattr__, __dir__ = late_names(
-        adapter, globals(), CdpTap="cdp_tap", launch="launching", step="tapping", tap="tapping"
-    )
+    __getattr__ = late_names(adapter, globals(), CdpTap="cdp_tap", launch="launching", step="tapping", tap="tapping")

@@ -21,6 +21,6 @@ if TYPE_CHECKING:
     from lockstep_temporal.plugin import LockstepPlugin
     from lockstep_temporal.setup import Setup
 else:
-    __getattr__, __dir__ = late_names(
+    __getattr__ = late_names(
         adapter, globals(), LockstepInterceptor="interceptors", LockstepPlugin="plugin", Setup="setup"
     )

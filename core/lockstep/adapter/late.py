@@ -1,7 +1,7 @@
 """What of an adapter's package is imported when it is first used, since adapters are loaded only to be listed.
 
     Native(replay=Later("lockstep_crew.replaying:replay"), …)            # in `adapter.py`
-    __getattr__, __dir__ = late_names(adapter, globals(), CrewTap="tap")       # in `__init__.py`
+    __getattr__ = late_names(adapter, globals(), CrewTap="tap")          # in `__init__.py`
 
 `Later` is a function of the `Adapter` struct that is in a module of its own; `late_names` gives the package its public
 names.
@@ -37,11 +37,8 @@ class Later(msgspec.Struct, frozen=True):
         return function
 
 
-type Names = tuple[Callable[[str], Any], Callable[[], list[str]]]
-
-
-def late_names(adapter: Adapter, package: dict[str, Any], **homes: str) -> Names:
-    """`__getattr__` and `__dir__` of an adapter's package whose public names are loaded when they are asked for.
+def late_names(adapter: Adapter, package: dict[str, Any], **homes: str) -> Callable[[str], Any]:
+    """`__getattr__` of an adapter's package whose public names are loaded when they are asked for.
 
     package  the package's `globals()`
     homes    name -> module of the package that it is in
@@ -49,6 +46,9 @@ def late_names(adapter: Adapter, package: dict[str, Any], **homes: str) -> Names
     Type checkers and editors do not follow a table: let the package import the same names under `TYPE_CHECKING`, and
     call this in the `else`. Where the framework is missing, who asks for a name gets TargetError LS404, which says how
     to install it.
+
+    `dir()` of the package has no name before it is loaded: a program under `lockstep record` has the package too, and
+    some look at every attribute of every module, as freezegun does with its clock stopped: that imports no framework.
     """
     name = package["__name__"]
 
@@ -66,7 +66,4 @@ def late_names(adapter: Adapter, package: dict[str, Any], **homes: str) -> Names
         found = package[wanted] = getattr(module, wanted)
         return found
 
-    def listing() -> list[str]:
-        return sorted({*package, *homes})
-
-    return getting, listing
+    return getting
