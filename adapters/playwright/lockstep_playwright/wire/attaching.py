@@ -6,7 +6,7 @@ import os
 
 from lockstep.session import sites
 from lockstep_playwright import blocks
-from lockstep_playwright.wire import files, language, numbers, steps
+from lockstep_playwright.wire import files, language, numbers, steps, turns
 
 sites.pass_over(os.path.dirname(os.path.dirname(__file__)))
 
@@ -17,5 +17,6 @@ def attach() -> None:
     language.learn_it()
     files.come_through_the_pipe()
     numbers.count_by_connection()
+    turns.count_by_own_callbacks()
     steps.watch_contexts()
     blocks.watch()

@@ -37,6 +37,8 @@ original_as_completed = tasks.as_completed
 handle_exception = _Base.call_exception_handler
 cancel_all = runners._cancel_all_tasks  # type: ignore[attr-defined]
 
+_CAUSES = (Timer, Wake, Ready)
+
 # The program's own asynchronous generators, by id, numbered as they began. No weak references: those are
 # gone when the finalizer asks. Ids come again, and every generator that begins sets or drops its own.
 _begun: dict[int, int] = {}
@@ -59,6 +61,16 @@ def position(loop: Any) -> Ticks | None:
     return found
 
 
+def _is_own(handle: Any) -> bool:
+    """Whether a callback is the program's, and no effect's or the collector's."""
+    return handle._context.get(INSIDE) is None and handle._context.get(COLLECTING) is None
+
+
+def is_tick(handle: Any) -> bool:
+    """Whether a callback that waits in a loop is a tick: the program's own, and nothing that the outside caused."""
+    return type(handle) not in _CAUSES and _is_own(handle)
+
+
 def run(self: Any) -> None:
     session = current.session
     here = position(self._loop) if session is not None else None
@@ -79,7 +91,7 @@ def run(self: Any) -> None:
             session.gate.perform(self.slot)  # type: ignore[union-attr]
     elif kind is Ready:
         self.source.runs(self, session, here)
-    elif self._context.get(INSIDE) is None and self._context.get(COLLECTING) is None:
+    elif _is_own(self):
         here.count += 1
     outer, here.running = here.running, True
     try:

@@ -1,0 +1,23 @@
+"""Playwright's client waits until its loop's queue is empty, and the system's news stand there too, in a recording."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+AGENT = Path(__file__).with_name("waiting_agent.py")
+CLI = [sys.executable, "-c", "from lockstep.cli import main; main()"]
+
+
+def _lockstep(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*CLI, *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(find_spec("playwright._impl.utils") is None, reason="before 1.65 it waits for no queue")
+def test_a_replay_waits_as_many_turns_as_the_recording() -> None:
+    recorded = _lockstep("record", "--run", "waits", "--", sys.executable, str(AGENT))
+    assert recorded.returncode == 0, recorded.stderr
+    replayed = _lockstep("replay", "waits")
+    assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
