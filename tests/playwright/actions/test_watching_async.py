@@ -94,7 +94,7 @@ def test_a_call_that_is_given_up_has_no_result(chromium: str) -> None:
 
     asyncio.run(main())
     error = heard.done('wait for "#never"').error
-    assert error is not None and error["name"] in ("CancelledError", "Error", "TargetClosedError")
+    assert error is not None and error["name"] in ("AbortError", "CancelledError", "Error", "TargetClosedError")
 
 
 def test_a_task_that_calls_alone_has_no_line_and_all_others_have(chromium: str) -> None:
