@@ -2,10 +2,7 @@
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
-
-import pytest
 
 AGENT = Path(__file__).with_name("waiting_agent.py")
 CLI = [sys.executable, "-c", "from lockstep.cli import main; main()"]
@@ -15,7 +12,6 @@ def _lockstep(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*CLI, *words], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.skipif(find_spec("playwright._impl.utils") is None, reason="before 1.65 it waits for no queue")
 def test_a_replay_waits_as_many_turns_as_the_recording() -> None:
     recorded = _lockstep("record", "--run", "waits", "--", sys.executable, str(AGENT))
     assert recorded.returncode == 0, recorded.stderr
