@@ -8,11 +8,9 @@ A run is one browser context, its only turn the time from the tap to the context
     socket    a call of kind "websocket": frames {"from": "page" | "server", "text" | "base64"}; its end {"code", …}
     read      a call of kind "browser" in `page_lane(n)/read`: what the agent looked at, and what it was told
     step      STEP what="action" ("input" of the first), lane of its page, name = `click "#buy"`, key = `step_key`;
-              `step_record`
+              `step_record`. Where it was over: what came later is not in the digests behind it
     began     CAUSE what="action", name = the number of the action that begins here: answers that came later are not
               handed out before
-    looked    CAUSE what="looked", likewise, where it is over and its page is looked at: what came later is not in the
-              digests behind it
     picture   WRITES what="attachment", name "aria" or "screenshot", of the step
 
 A step of a page closes over its calls, one in lane `main` over all that is left.
@@ -30,8 +28,7 @@ from lockstep.log.native import LOOK
 
 LANE = "main"  # of the context, and of actions that are no page's
 READ = "read"  # what follows the lane of a page, of what is only looked at
-# `what` of the CAUSE events where an action begins, and where it is over and its page looked at; name: its number.
-BEGAN, LOOKED = "action", "looked"
+BEGAN = "action"  # `what` of the CAUSE event where an action begins; name: its number
 MARK = "step"  # the api of a step that was marked by hand
 FAULTS = "faults"  # of one that tells what could not be recorded
 

@@ -61,7 +61,7 @@ class Player:
                 self._left.setdefault(action.lane, []).append(action)
         self._on: dict[int, RecordedAction] = {}
         self._reads: dict[int, tuple[NativeCall, Effect]] = {}
-        self._looking: set[int] = set()  # actions that are over
+        self._closing: set[int] = set()  # actions that are over
         self._seen: set[int] = set()  # those whose page has been looked at
         self._taken: list[Future[Any]] = []
 
@@ -137,9 +137,9 @@ class Player:
             name=action.name, actual=f"{action.name} ({action.api})", source=action.site, at=last + 1,
         )  # fmt: skip
 
-    def looking(self, action: Action) -> None:
+    def closing(self, action: Action) -> None:
         """See `Told`: the page is looked at until it is as it was recorded."""
-        self._looking.add(action.number)
+        self._closing.add(action.number)
 
     def seen(self, action: Action) -> None:
         """See `Told`: what came later, comes from here on."""
@@ -149,7 +149,7 @@ class Player:
         expected = self._on.get(number)
         if expected is not None and not self.over and number not in self._seen:
             self._seen.add(number)
-            self._taken.append(self._apart.start(self._pace.action_ends(expected.looked)))
+            self._taken.append(self._apart.start(self._pace.action_ends(expected.pos)))
 
     def end(self, action: Action, done: Done) -> None:
         """See `Told`."""
@@ -170,7 +170,7 @@ class Player:
             self._differs(expected, found, action)
         self.compared.append(expected.step)
         if action.number not in self._seen:
-            self._taken.append(self._apart.start(self._pace.action_ends(expected.looked)))
+            self._taken.append(self._apart.start(self._pace.action_ends(expected.pos)))
 
     def _differs(self, expected: RecordedAction, found: Found, action: Action) -> None:
         # Where only an order is another one, the program has what it had: it may go on.
@@ -249,8 +249,8 @@ class Player:
         call.answered_by(effect, key)
         self._reads[action.number] = call, effect
         # A read does not wait until a page has been looked at, which may wait for what comes behind the read.
-        for number in self._looking & self._on.keys():
-            if self._on[number].looked < effect.begin.pos:
+        for number in self._closing & self._on.keys():
+            if self._on[number].pos < effect.begin.pos:
                 self._is_seen(number)
         return self._apart.arun(self._pace.caught_up(effect.begin.pos))
 

@@ -33,11 +33,10 @@ _MAKES = "BrowserContext.new_page"
 class RecordedAction(msgspec.Struct, frozen=True):
     """One action.
 
-    step    its number in the run; `pos` and `seq` of its STEP event
+    step    its number in the run; `pos` and `seq` of its STEP event, where it was over
     lane    of its page, "main" of the context's own
     record  its body, as it is stored: with its secrets hidden
     began   position at which it began
-    looked  position at which its page was about to be looked at
     """
 
     step: int
@@ -48,7 +47,6 @@ class RecordedAction(msgspec.Struct, frozen=True):
     key: bytes
     record: Mapping[str, Any]
     began: int
-    looked: int
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -113,15 +111,14 @@ class Recorded:
     @cached_property
     def actions(self) -> tuple[RecordedAction, ...]:
         """In the order in which they ended."""
-        looked = {event.name: event.pos for _, event in self.record.heads if _is_cause(event, layout.LOOKED)}
         found: list[RecordedAction] = []
         for step, (seq, event) in enumerate(self.record.steps):
             if event.what != layout.ACTION:
                 continue
             body = self.record.body(seq)
             record: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
-            begin, look = (each.get(str(record.get("number")), event.pos) for each in (self._began, looked))
-            found.append(RecordedAction(step, event.pos, seq, event.lane, event.name, event.key, record, begin, look))
+            began = self._began.get(str(record.get("number")), event.pos)
+            found.append(RecordedAction(step, event.pos, seq, event.lane, event.name, event.key, record, began))
         return tuple(found)
 
     @cached_property
@@ -160,8 +157,8 @@ class Recorded:
 
     @property
     def ended(self) -> tuple[int, ...]:
-        """The positions at which pages were looked at behind actions: what came later is not in their digests."""
-        return tuple(action.looked for action in self.actions if action.number)
+        """The positions at which actions were over: what came later is not in the digests of their pages."""
+        return tuple(action.pos for action in self.actions if action.number)
 
     @property
     def browser(self) -> Mapping[str, Any]:
@@ -220,8 +217,4 @@ class _Record(Record):
 
 
 def _begins(event: Event) -> bool:
-    return _is_cause(event, layout.BEGAN)
-
-
-def _is_cause(event: Event, what: str) -> bool:
-    return event.kind is Kind.CAUSE and event.what == what
+    return event.kind is Kind.CAUSE and event.what == layout.BEGAN

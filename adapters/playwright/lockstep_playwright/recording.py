@@ -16,7 +16,7 @@ from typing import Any
 
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.session.native.calls import Calls
-from lockstep.session.native.journal import Journal
+from lockstep.session.native.journal import Journal, Place
 from lockstep.session.policy import Declared
 from lockstep_playwright import layout
 from lockstep_playwright.actions import Action, Done, Given
@@ -42,6 +42,7 @@ class Recorder:
         self.last = 0
         self._turn: Any = None
         self._reads: dict[int, Any] = {}  # by number of the action
+        self._places: dict[int, Place] = {}  # likewise, where their steps close
         self._steps: dict[int, int] = {}  # likewise, of those whose attachments may follow
 
     # The turn.
@@ -104,11 +105,10 @@ class Recorder:
         journal, lane = self.journal, layout.action_lane(action.page)
         journal.emit(Kind.CAUSE, lane, journal.position(), layout.BEGAN, str(action.number), body={"name": action.name})
 
-    def looking(self, action: Action) -> None:
-        """See `Told`: what comes from here on, the page had not when it was looked at."""
+    def closing(self, action: Action) -> None:
+        """See `Told`: its step closes here, whatever comes while its page is looked at."""
         if not self.over:
-            journal, lane = self.journal, layout.action_lane(action.page)
-            journal.emit(Kind.CAUSE, lane, journal.position(), layout.LOOKED, str(action.number))
+            self._places[action.number] = self.journal.keep_place()
 
     def seen(self, action: Action) -> None:
         """See `Told`."""
@@ -128,7 +128,8 @@ class Recorder:
         """Writes the step of an action. Raises StoreError."""
         hidden: Any = self.journal.hide(record)
         lane, key = layout.action_lane(action.page), layout.record_key(hidden)
-        self.last = self.journal.step(lane, action.name, layout.ACTION, hidden, key, self.last)
+        place = self._places.pop(action.number, None)
+        self.last = self.journal.step(lane, action.name, layout.ACTION, hidden, key, self.last, place)
         self._steps[action.number] = self.last
 
     def mark(self, name: str) -> None:

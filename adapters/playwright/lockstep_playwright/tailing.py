@@ -219,10 +219,12 @@ class Crossing:
             return self._player.served(action)
         return self._calls.read_before(action) if action.kind == "read" else None
 
-    def looking(self, action: Action) -> None:
+    def closing(self, action: Action) -> None:
         """See `Told`."""
-        if action.number not in self._played:
-            self._recorder.looking(action)
+        if action.number in self._played:
+            self._player.closing(action)
+        else:
+            self._recorder.closing(action)
 
     def seen(self, action: Action) -> None:
         """See `Told`."""

@@ -45,8 +45,8 @@ class Heard:
         wait, self.wait = self.wait, None
         return wait
 
-    def looking(self, action: Action) -> None:
-        self.order.append(f"looking {action.name}")
+    def closing(self, action: Action) -> None:
+        self.order.append(f"closing {action.name}")
         if self.broken:
             raise RuntimeError("broken")
 

@@ -29,6 +29,7 @@ class Method(msgspec.Struct, frozen=True):
     target  likewise, before it
     waits   whether the page is as the call before left it when it begins: it waits until that has been looked at.
             What waits itself, or runs code of the user's in the page, does not
+    frees   whether the page stands still until it comes: nothing holds it
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Method(msgspec.Struct, frozen=True):
     text: str = ""
     target: str = "selector"
     waits: bool = True
+    frees: bool = False
 
 
 def _actions() -> dict[str, Method]:
@@ -93,8 +95,8 @@ _METHODS: dict[str, Method] = {
     "Page.webStorageSetItem": Method(ACTION, "set storage", "key"),
     "Page.webStorageRemoveItem": Method(ACTION, "remove from storage", "key"),
     "Page.webStorageClear": Method(ACTION, "clear storage"),
-    "Dialog.accept": Method(ACTION, "accept dialog", "promptText", "", waits=False),
-    "Dialog.dismiss": Method(ACTION, "dismiss dialog", "", "", waits=False),
+    "Dialog.accept": Method(ACTION, "accept dialog", "promptText", "", waits=False, frees=True),
+    "Dialog.dismiss": Method(ACTION, "dismiss dialog", "", "", waits=False, frees=True),
     "CDPSession.send": Method(ACTION, "cdp", "", "method", waits=False),
     "APIRequestContext.fetch": Method(ACTION, "fetch", "", "url", waits=False),
     "BrowserContext.newPage": Method(ACTION, "new page"),

@@ -80,8 +80,9 @@ class Told(Protocol):
         that is done. A Divergence, Cut or Refusal that either raises is raised in the user's call."""
         ...
 
-    def looking(self, action: Action) -> None:
-        """It is over, and its page is about to be looked at; `end` follows. Not told of a read."""
+    def closing(self, action: Action) -> None:
+        """It is over: what comes from here on, came later. Its page is looked at next, and `end` follows. Told in the
+        order in which they ended, before anything else begins on the same page. Not told of a read."""
         ...
 
     def seen(self, action: Action) -> None:

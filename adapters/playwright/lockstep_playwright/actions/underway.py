@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ class Page:
     """One page of the context.
 
     held     calls that wait for it, in their order
+    closing  how many of its actions are over, and not told as such yet
     looking  how many looks behind an action are on
     drawing  how many pictures are being taken
     shown    digest of the document that the last picture is of
@@ -31,12 +32,15 @@ class Page:
         self.implementation = implementation
         self.looker = looker
         self.held: deque[Underway] = deque()
+        self.closing = 0
         self.looking = 0
         self.drawing = 0
         self.shown = ""
 
     def holds(self, method: Method) -> bool:
         """Whether a call has to wait for what is being looked at."""
+        if self.closing and not method.frees:
+            return True
         return bool(method.waits and (self.looking or (self.drawing and method.verb == "close page")))
 
     @property
@@ -50,7 +54,8 @@ class Page:
 
 
 class Underway:
-    """One call. `left`: its message has gone. `behind`: what is to follow that. `complete`: all is known of it."""
+    """One call. `left`: its message has gone. `behind`: what is to follow that. `over`: all has been told that came
+    before it was; `closed` is to be called when that is told of itself. `complete`: all is known of it."""
 
     def __init__(self, sent: Sent, method: Method, page: Page | None, began: int) -> None:
         self.sent = sent
@@ -65,6 +70,8 @@ class Underway:
         self._came: tuple[dict[str, Value] | None, Value] | None = None
         self.left = False
         self.behind: list[Message] = []
+        self.over = False
+        self.closed: Callable[[], None] | None = None
         self.complete = False
 
     def told(self, told: Told, find: Find) -> tuple[Action, Done]:

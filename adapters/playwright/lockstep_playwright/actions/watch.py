@@ -3,9 +3,9 @@
 Of each action on a page:
 
     it begins      its page is looked at, by a message that leaves just before its own
-    it is over     the page is looked at again, once its document has been parsed. The program goes on meanwhile; its
-                   next action on the same page leaves when that is done. What waits by itself (expect, wait_for_…) and
-                   what only reads does not wait for us
+    it is over     its step closes, before another action begins on the page; and the page is looked at again, once its
+                   document has been parsed. The program goes on meanwhile; its next action on the same page leaves when
+                   that is done. What waits by itself (expect, wait_for_…) and what only reads does not wait for us
 
 So what the program sees is what it would see without us, in the same order, and each page's state is taken between the
 same two actions in every run.
@@ -62,6 +62,7 @@ class Watch:
         self._pages: dict[str, Page] = {}
         self._open: dict[Any, Underway] = {}  # by the number of its message
         self._ended: deque[Underway] = deque()  # in the order in which they ended, until they are told
+        self._closing: deque[Underway] = deque()  # likewise, until it is told that they are over
         self._telling = False
         self._count = 0
         self._failure: BaseException | None = None  # what the next call is to raise
@@ -96,7 +97,8 @@ class Watch:
     def tell_rest(self) -> None:
         """Tells what has ended, without the page behind it where that has not been seen: nobody will any more."""
         for underway in self._ended:
-            underway.complete = True
+            underway.over = underway.complete = True
+        self._close()
         self._tell()
 
     # What the pipe tells.
@@ -338,8 +340,13 @@ class Watch:
         underway.ended = untapped.monotonic_ns()
         self._ended.append(underway)
         page = underway.page
+        if underway.action.kind == ACTION:
+            self._closing.append(underway)
+            if page is not None:
+                page.closing += 1
         if page is None or not self._is_looked_at(underway, page):
-            underway.complete = True
+            underway.over = underway.complete = True
+            self._close()
             self._tell()
             return
         page.looking += 1
@@ -364,10 +371,7 @@ class Watch:
         assert self._pipe is not None and underway.action is not None
         if self._abreast is not None:
             await Called(self._abreast)
-        try:
-            self._told.looking(underway.action)
-        except Exception as error:
-            self._told.fault("the end of an action", error)
+        await Called(partial(self._is_over, underway))
         if page.looker.session and not page.looker.parsed and not _is_early(underway):
             await Until(page.looker.parsing, self._pipe.loop, SETTLING)
         state = await page.looker.look()
@@ -379,6 +383,26 @@ class Watch:
             await Pause(self._pipe.loop, _AGAIN)
             state = await page.looker.look()
         return state
+
+    def _is_over(self, underway: Underway, then: Callable[[], None]) -> None:
+        """Calls it once those that ended before are told as over, and this one."""
+        underway.over, underway.closed = True, then
+        self._close()
+
+    def _close(self) -> None:
+        """Tells of those that are over, in the order in which they ended, before any other begins on their pages."""
+        while self._closing and self._closing[0].over:
+            underway = self._closing.popleft()
+            assert underway.action is not None
+            try:
+                self._told.closing(underway.action)
+            except Exception as error:
+                self._told.fault("the end of an action", error)
+            if underway.closed is not None:
+                underway.closed()
+            if underway.page is not None:
+                underway.page.closing -= 1
+                self._go_on(underway.page)
 
     def _go_on(self, page: Page) -> None:
         """What has waited for the page leaves, as far as it may."""

@@ -33,7 +33,7 @@ class Steps:
     def begin(self, action: Action) -> None:
         spoken_at(action.site)
 
-    def looking(self, action: Action) -> None:
+    def closing(self, action: Action) -> None:
         """Nothing is looked at."""
 
     def seen(self, action: Action) -> None:

@@ -4,6 +4,7 @@
     turn = journal.begin_turn("invoke", {"input": …, "config": …}, seed)
     call = journal.call("main/plan", "model")              # as every `Call`; runs for real
     pos = journal.step("main", "plan", "loop", record, digest, parent)     # durable when it returns
+    place = journal.keep_place(); …; journal.step(…, place=place)          # closes where it was kept
     journal.writes("main/plan", "plan", task, pos, {"writes": […]})        # likewise
     turn.end("ok", values)
     journal.close()
@@ -20,7 +21,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
@@ -49,6 +50,19 @@ if TYPE_CHECKING:
 ROOT = "main"
 _REMEMBERED = 4096  # calls that are over, of which a late child may still speak
 _MOST_FAULTS = 100
+
+
+class Place:
+    """Of a step that closes here and whose record is not there yet: what is told later is stored behind it."""
+
+    __slots__ = ("event", "open")
+
+    def __init__(self) -> None:
+        self.event: Event | None = None  # None of one that was given up
+        self.open = True
+
+    def fill(self, event: Event | None) -> None:
+        self.event, self.open = event, False
 
 
 class Journal:
@@ -84,7 +98,7 @@ class Journal:
         self._numbers: Callable[[], int] = itertools.count(-1, -1).__next__
         self._strands: dict[str, Strand] = {}
         self._lock: Any = untapped.RLock()  # of all below, and of the stream
-        self._told: deque[tuple[Event, Finish | None]] = deque()
+        self._told: deque[tuple[Event | Place, Finish | None]] = deque()
         self._ready: list[Event] = []  # finished, and not stored yet: the store could not be written
         self._due = False
         self._real: dict[int, int] = {}  # provisional position -> position
@@ -206,8 +220,18 @@ class Journal:
         if lock is not None:
             lock.release()
 
-    def step(self, lane: str, name: str, source: str, body: Value, key: bytes, of: int = 0) -> int:
-        """A checkpoint: closes a step. Durable when it returns, with all that was told before.
+    def keep_place(self) -> Place:
+        """A step closes here, with a record that `step` is told later, or never: what is told from now on waits until
+        then, or until its turn ends."""
+        place = Place()
+        self._told.append((place, None))
+        return place
+
+    def step(
+        self, lane: str, name: str, source: str, body: Value, key: bytes, of: int = 0, place: Place | None = None
+    ) -> int:  # fmt: skip
+        """A checkpoint: closes a step. Durable when it returns, with all that was told before; of one whose place was
+        kept, once the places before it have been filled.
 
         lane    of its namespace
         name    names of the nodes that made it, joined by ", "
@@ -215,10 +239,12 @@ class Journal:
         body    its record, inert; secrets in it are hidden already (`hide`)
         key     digest of its state
         of      position of its parent's step, 0 for none
+        place   where it closes; here if not told
 
-        Returns its position. Raises StoreError.
+        Returns its position, which may be a provisional one where its place was kept. Raises StoreError.
         """
-        pos = self._write(Event(Kind.STEP, self.position(), self.now(), lane, source, name, of, -1, key, body))
+        event = Event(Kind.STEP, self.position(), self.now(), lane, source, name, of, -1, key, body)
+        pos = self._write(event) if place is None else self._fill(place, event)
         if source == LOOP and lane not in self.looped:
             self.looped = self.looped | {lane}
         return pos
@@ -251,6 +277,7 @@ class Journal:
     def end_turn(self, pos: int, status: str, value: Any, state: RunState | None) -> None:
         """See `Turn.end`."""
         body: Value = None
+        self._give_up_places()
         try:
             body = self.hide(exceptions.encode(value) if isinstance(value, BaseException) else value)
         except Exception as error:
@@ -335,6 +362,7 @@ class Journal:
         """Stores all that was told, and lets go of the stream; and of the store, with all that it forked into, if it
         has opened that itself. What a call that is still open tells later is stored all the same. Faults are in
         `faults`."""
+        self._give_up_places()
         self.store_told()
         with self._lock:
             self.give_up_turn()
@@ -361,11 +389,36 @@ class Journal:
         with self._lock:
             return self._append((event,))[-1].pos
 
+    def _fill(self, place: Place, event: Event) -> int:
+        with self._lock:
+            place.fill(event)
+            self._append(())
+            return self.place(event.pos)
+
+    def _give_up_places(self) -> None:
+        with self._lock:
+            for told, _ in tuple(self._told):
+                if isinstance(told, Place) and told.open:
+                    told.fill(None)
+
+    def _taken(self) -> Iterator[Event]:
+        """What was told, finished, up to the first place that is still open."""
+        told = self._told
+        for _ in range(len(told)):
+            event, finish = told[0]
+            if isinstance(event, Place):
+                if event.open:
+                    return
+                finished = event.event
+            else:
+                finished = self._finished(event, finish)
+            told.popleft()
+            if finished is not None:
+                yield finished
+
     def _append(self, own: Sequence[Event], faults: int = 0) -> tuple[Event, ...]:
         self._due = False
-        told = self._told
-        taken = [told.popleft() for _ in range(len(told))]
-        ready = [*self._ready, *filter(None, map(self._finished, taken))]
+        ready = [*self._ready, *self._taken()]
         events = [*ready, *own]
         if not events:
             return ()
@@ -380,8 +433,7 @@ class Journal:
         self._note(events, stored)
         return stored
 
-    def _finished(self, taken: tuple[Event, Finish | None]) -> Event | None:
-        event, finish = taken
+    def _finished(self, event: Event, finish: Finish | None) -> Event | None:
         if self._lost and event.of in self._lost:
             return None
         try:
@@ -397,12 +449,15 @@ class Journal:
         return event if real is None else replace(event, of=real)
 
     def _note(self, events: Iterable[Event], stored: Iterable[Event]) -> None:
-        """Keeps where calls began, as long as something of them may follow."""
+        """Keeps where calls began and steps closed, as long as something of them may follow."""
         real = self._real
         for event, placed in zip(events, stored, strict=True):
             if event.kind is Kind.BEGIN:
                 real[event.pos] = placed.pos
                 self._begun[placed.pos] = event.pos
+            elif event.kind is Kind.STEP:
+                real[event.pos] = placed.pos
+                self._over.append(event.pos)
             elif event.kind is Kind.END and (begun := self._begun.pop(placed.of, 0)):
                 self._over.append(begun)
         while len(self._over) > _REMEMBERED:
