@@ -151,3 +151,41 @@ def test_answers_that_one_turn_of_a_loop_brings_are_known_as_such() -> None:
     ticks = {begun[event.of]: event.tick for event in journal.events if event.kind is Kind.END}
     assert ticks["a"] == ticks["c"] != ticks["b"] == ticks["d"] and min(ticks["a"], ticks["b"]) > 0
     assert ticks["outside"] == -1
+
+
+def test_a_step_whose_record_comes_later_closes_where_its_place_was_kept(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "s.db")
+    turn = journal.begin_turn("context", {})
+    answered(journal, "one", name="first")
+    place = journal.keep_place()
+    answered(journal, "two", name="second")
+    journal.flush()
+    assert [event.name for event in stored(tmp_path / "s.db") if event.kind is Kind.BEGIN] == ["context", "first"]
+    second = journal.keep_place()
+    later = journal.step("main", "two", "action", {"n": 2}, b"k2", place=second)
+    first = journal.step("main", "one", "action", {"n": 1}, b"k1", place=place)
+    journal.step("main", "three", "action", {"n": 3}, b"k3", later)
+    turn.end(Status.OK, None)
+    journal.close()
+
+    events = stored(tmp_path / "s.db")
+    assert [event.pos for event in events] == list(range(1, len(events) + 1))
+    assert [event.name for event in events if event.kind in (Kind.BEGIN, Kind.STEP)] == [
+        "context", "first", "one", "second", "two", "three",
+    ]  # fmt: skip
+    one, two, three = (event for event in events if event.kind is Kind.STEP)
+    assert (first, journal.place(later), three.of) == (one.pos, two.pos, two.pos)
+
+
+def test_a_step_that_never_comes_holds_up_nothing_that_follows_it(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "s.db")
+    turn = journal.begin_turn("context", {})
+    journal.keep_place()
+    answered(journal, "one", name="first")
+    turn.end(Status.OK, None)
+    journal.keep_place()
+    answered(journal, "two", name="second")
+    journal.close()
+    assert [event.name for event in stored(tmp_path / "s.db") if event.kind is Kind.BEGIN] == [
+        "context", "first", "second",
+    ]  # fmt: skip
