@@ -7,17 +7,16 @@ Agents always run on an event loop; a mode says whether their tools are coroutin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import lockstep
 from lockstep.conformance import outside, telling
 from lockstep.conformance.scenario import Tool
-from lockstep.conformance.subject import Done, Found, Mode, Work
-from lockstep.log.model import Value
+from lockstep.conformance.subject import Done, Mode, Work
 
 
-class Ag2:
+class Ag2(telling.Made):
     """Runs agents as a program does that has attached them, and replays, forks and bisects their conversations."""
 
     modes = (Mode("sync tools", False), Mode("async tools", True))
@@ -42,24 +41,11 @@ class Ag2:
     def record(self, work: Work) -> Done:
         return asyncio.run(_talk(work, work.store))
 
-    def replay(self, work: Work, run: str) -> Done:
-        pieces: list[str] = []
-        replay = lockstep.replay(run, lambda: agent(work, pieces), store=work.store)
-        outputs = () if replay.error is not None else tuple(map(_word, replay.results))
-        return telling.replayed(replay, run, outputs, pieces)
+    def make(self, work: Work, pieces: list[str]) -> Any:
+        return agent(work, pieces)
 
-    def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
-        pieces: list[str] = []
-        run = telling.fork(address, lambda: agent(work, pieces), edits=edits, live=[*live], store=work.store)
-        outputs = tuple(map(_word, run.results)) if run.error is None and run.state == "complete" else ()
-        return telling.forked(run, outputs, pieces)
-
-    def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
-        def judge(view: Any) -> bool | None:
-            return bad(_word(view.result)) if view.state == "complete" else None
-
-        verdict = lockstep.bisect(run, lambda: agent(work, []), bad=judge, store=work.store)
-        return telling.found(verdict)
+    def word(self, result: Any) -> str:
+        return _word(result)
 
 
 def agent(work: Work, pieces: list[str]) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -130,7 +131,7 @@ class Session:
             self._ran = run
             told.turn(run)
             request: Any = self._reveal(dict(recorded.asked(run)))
-            ended = await drive.run(lambda run=run, request=request: again.turn(team, run.entry, request))  # type: ignore[misc]
+            ended = await drive.run(partial(again.turn, team, run.entry, request))
             if not self._goes_on(run, ended):
                 break
         return self._continued(journal, calls)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from lockstep.adapter.native import Played, ReplayOptions, check_range, no_loop
@@ -80,7 +81,7 @@ class Session:
             player.turn(run, serving, is_open=self._is_open(run))
             root.seams.calls = Halting(serving, halt)
             request = self._asked(run)
-            ended = await drive.run(lambda run=run, request=request: again.turn(team, run.entry, request))  # type: ignore[misc]
+            ended = await drive.run(partial(again.turn, team, run.entry, request))
             serving.turn_over = True
             self._ended(run, serving, ended)
             if server.latch.stopped:

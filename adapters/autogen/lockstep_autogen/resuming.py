@@ -9,6 +9,7 @@ returns are the messages from there on.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from lockstep.adapter.native import Continued, ForkOptions
@@ -94,7 +95,7 @@ class Session(forking.Session):
                     asked = {"task": None}
             else:
                 told.turn(run)
-            ended = await drive.run(lambda run=run, asked=asked: again.turn(team, run.entry, asked))  # type: ignore[misc]
+            ended = await drive.run(partial(again.turn, team, run.entry, asked))
             if not self._goes_on(run, ended):
                 break
         return self._continued(journal, calls)

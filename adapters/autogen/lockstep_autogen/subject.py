@@ -8,21 +8,20 @@ AutoGen.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import lockstep
 from lockstep.conformance import outside, telling
 from lockstep.conformance.scenario import Tool
-from lockstep.conformance.subject import Done, Found, Mode, Work
-from lockstep.log.model import Value
+from lockstep.conformance.subject import Done, Mode, Work
 
 _TEAM, _STREAM, _ALONE = "team", "team streamed", "agent alone"
 _ITERATIONS = 20  # of tools in one turn
 _CHUNK = "ModelClientStreamingChunkEvent"
 
 
-class AutoGen:
+class AutoGen(telling.Made):
     """Runs teams as a program does that has attached them, and replays, forks and bisects their runs."""
 
     modes = (Mode(_TEAM, False), Mode(_STREAM, True), Mode(_ALONE, True))
@@ -61,24 +60,14 @@ class AutoGen:
         journal.close()
         return replace(done, run=journal.run, faults=tuple(journal.faults))
 
-    def replay(self, work: Work, run: str) -> Done:
-        pieces: list[str] = []
-        replay = lockstep.replay(run, lambda: team(work, pieces), store=work.store)
-        outputs = () if replay.error is not None else tuple(map(_word, replay.results))
-        return telling.replayed(replay, run, outputs, pieces, _told)
+    def make(self, work: Work, pieces: list[str]) -> Any:
+        return team(work, pieces)
 
-    def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
-        pieces: list[str] = []
-        run = telling.fork(address, lambda: team(work, pieces), edits=edits, live=[*live], store=work.store)
-        outputs = tuple(map(_word, run.results)) if run.error is None and run.state == "complete" else ()
-        return telling.forked(run, outputs, pieces, _told)
+    def word(self, result: Any) -> str:
+        return _word(result)
 
-    def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
-        def judge(view: Any) -> bool | None:
-            return bad(_word(view.result)) if view.state == "complete" else None
-
-        verdict = lockstep.bisect(run, lambda: team(work, []), bad=judge, store=work.store)
-        return telling.found(verdict)
+    def told(self, error: BaseException | None) -> str:
+        return _told(error)
 
 
 def team(work: Work, pieces: list[str]) -> Any:

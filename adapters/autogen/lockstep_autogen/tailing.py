@@ -19,70 +19,12 @@ from lockstep.session import findings
 from lockstep.session.call import Call, Piece
 from lockstep.session.native.calls import Strand
 from lockstep.session.native.forking import Forking, Undecided
+from lockstep.session.native.gate import Gate
 from lockstep.session.native.serving import Serving
 from lockstep.session.tail import Answer
 from lockstep.session.tape import Recorded
 
-_LOOK = 0.05  # seconds between two looks of a thread
 _PATIENCE = 0.5  # seconds without progress, after which an answer past an edit waits for no other
-
-
-class Gate:
-    """Shut until the part that is served is over. Usable from any thread and loop. Who waits goes through in the order
-    of coming."""
-
-    def __init__(self) -> None:
-        self.is_open = False
-        self._waiting: dict[object, Callable[[], None]] = {}
-        self._lock: Any = untapped.RLock()
-
-    def open(self) -> None:
-        with self._lock:
-            self.is_open = True
-        self.look()
-
-    def look(self) -> None:
-        """Has who is next look again."""
-        with self._lock:
-            ring = next(iter(self._waiting.values()), None)
-        if ring is not None:
-            ring()
-
-    async def passed(self, stopped: Callable[[], bool]) -> None:
-        """Returns once it is open, or all is `stopped`."""
-        loop, bell, ticket = asyncio.get_running_loop(), asyncio.Event(), object()
-        with self._lock:
-            self._waiting[ticket] = lambda: _ring(loop, bell)
-        try:
-            while not (self._is_next(ticket) or stopped()):
-                await bell.wait()
-                bell.clear()
-        finally:
-            self._leave(ticket)
-
-    def wait(self, stopped: Callable[[], bool]) -> None:
-        """The same of a thread."""
-        ticket = object()
-        with self._lock:
-            self._waiting[ticket] = lambda: None
-        try:
-            while not (self._is_next(ticket) or stopped()):
-                untapped.sleep(_LOOK)
-        finally:
-            self._leave(ticket)
-
-    def _is_next(self, ticket: object) -> bool:
-        with self._lock:
-            return self.is_open and next(iter(self._waiting)) is ticket
-
-    def _leave(self, ticket: object) -> None:
-        with self._lock:
-            del self._waiting[ticket]
-        self.look()
-
-
-def _ring(loop: asyncio.AbstractEventLoop, bell: asyncio.Event) -> None:
-    loop.call_soon_threadsafe(bell.set)
 
 
 class Queue:

@@ -6,7 +6,6 @@ action of the part before has left its page, so that this is what it was when it
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -14,51 +13,13 @@ from lockstep.log.model import Status, Value
 from lockstep.session.call import Asked, Call, Piece
 from lockstep.session.native.calls import Strand
 from lockstep.session.native.forking import Forking, Undecided
+from lockstep.session.native.gate import Gate
 from lockstep.session.tail import Edit, Refuse
 from lockstep.taps.http import request as requests
 from lockstep_playwright import layout
 from lockstep_playwright.actions import Action, Done, Given
 from lockstep_playwright.playing import Player
 from lockstep_playwright.recording import LOOKS, Recorder, answered, record_of
-from lockstep_playwright.serving.bell import Bell
-
-_LOOK = 0.1  # seconds between two looks at whether somebody has stopped the fork
-
-
-class Gate:
-    """Shut until the part that is served is over. Usable from any thread and loop. Who waits goes through in the order
-    of coming: a page's requests are recorded in the order in which it made them."""
-
-    def __init__(self) -> None:
-        self.is_open = False
-        self._waiting: dict[Bell, None] = {}
-        self._lock = threading.Lock()
-
-    def open(self) -> None:
-        self.is_open = True
-        self._call_next()
-
-    async def passed(self, stopped: Callable[[], bool]) -> None:
-        """Returns once it is open, or all is `stopped`."""
-        bell = Bell()
-        with self._lock:
-            self._waiting[bell] = None
-        try:
-            while not (self.is_open and self._next() is bell) and not stopped():
-                await bell.heard(_LOOK)
-        finally:
-            with self._lock:
-                del self._waiting[bell]
-            self._call_next()
-
-    def _next(self) -> Bell | None:
-        with self._lock:
-            return next(iter(self._waiting), None)
-
-    def _call_next(self) -> None:
-        bell = self._next()
-        if bell is not None:
-            bell.ring()
 
 
 class Early(Undecided):

@@ -3,17 +3,20 @@
 with telling.faults() as faults: …                          # recording: what its logger says meanwhile
 telling.replayed(lockstep.replay(run, target), run, words)
 telling.forked(telling.fork(address, target, edits=edits), words)
+
+and `Made`, for those whose agents a function makes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import lockstep
-from lockstep.conformance.subject import Done, Found
+from lockstep.conformance.subject import Done, Found, Work
+from lockstep.log.model import Value
 
 if TYPE_CHECKING:
     from lockstep.debugger.verdict import Verdict
@@ -57,6 +60,40 @@ def forked(run: lockstep.Run, outputs: Iterable[str], pieces: Iterable[str] = ()
 def found(verdict: Verdict) -> Found:
     """Of a bisect."""
     return Found(verdict.verdict, verdict.step, verdict.effect, verdict.probes)
+
+
+class Made:
+    """Replays, forks and bisects of a subject whose agents are made by a function."""
+
+    def make(self, work: Work, pieces: list[str]) -> Any:
+        """The agent of a scenario. Texts that its model streams go to `pieces`."""
+        raise NotImplementedError
+
+    def word(self, result: Any) -> str:
+        """The agent's last word: of what it gave, or of that as it is read from the record."""
+        raise NotImplementedError
+
+    def told(self, error: BaseException | None) -> str:
+        """`Done.error` of what it raised."""
+        return raised(error)
+
+    def replay(self, work: Work, run: str) -> Done:
+        pieces: list[str] = []
+        replay = lockstep.replay(run, lambda: self.make(work, pieces), store=work.store)
+        outputs = () if replay.error is not None else tuple(map(self.word, replay.results))
+        return replayed(replay, run, outputs, pieces, self.told)
+
+    def fork(self, work: Work, address: str, edits: Mapping[str, Value], live: Collection[str]) -> Done:
+        pieces: list[str] = []
+        run = fork(address, lambda: self.make(work, pieces), edits=edits, live=[*live], store=work.store)
+        outputs = tuple(map(self.word, run.results)) if run.error is None and run.state == "complete" else ()
+        return forked(run, outputs, pieces, self.told)
+
+    def bisect(self, work: Work, run: str, bad: Callable[[str], bool]) -> Found:
+        def judge(view: Any) -> bool | None:
+            return bad(self.word(view.result)) if view.state == "complete" else None
+
+        return found(lockstep.bisect(run, lambda: self.make(work, []), bad=judge, store=work.store))
 
 
 @contextlib.contextmanager

@@ -31,8 +31,3 @@ def called(reason: str) -> str:
 def reason(error: str) -> str:
     """The reason with which a request is failed so that this error comes of it; "Failed" where there is none."""
     return _REASONS.get(error, "Failed")
-
-
-def is_exact(error: str) -> bool:
-    """Whether a request can be failed with this error, and not only with one like it."""
-    return error in _REASONS

@@ -38,8 +38,7 @@ _LATE = 0.1  # likewise, of what an action may have waited for though it stands 
 class Pace:
     """Of one served stretch. Usable from any thread and loop.
 
-    tape            what is recorded of it
-    waited_in_vain  how many answers went out of their order
+    tape  what is recorded of it
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class Pace:
     ) -> None:  # fmt: skip
         """`began` and `ended`: the positions at which the recorded actions did. `note` is told what goes out of its
         order."""
-        self.waited_in_vain = 0
         self._serving = serving
         self._began = sorted(began)
         self.tape = serving.tape
@@ -136,7 +134,6 @@ class Pace:
             self._bells.discard(bell)
 
     def _in_vain(self, parked: Parked) -> None:
-        self.waited_in_vain += 1
         missing = "another answer, or request," if self._is_due(parked.event.pos) else "an action"
         self._order.give_up(parked.event.pos)
         self._note(

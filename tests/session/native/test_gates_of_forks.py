@@ -1,8 +1,10 @@
-"""What a page asks past the cut of a fork waits until the part before is over, and keeps its order."""
+"""What is asked past the cut of a fork waits until the part before is over, and keeps its order."""
 
 import asyncio
+import threading
+import time
 
-from lockstep_playwright.tailing import Gate
+from lockstep.session.native.gate import Gate
 
 
 def test_who_waits_at_a_gate_goes_through_in_the_order_of_coming():
@@ -29,3 +31,23 @@ def test_who_is_stopped_does_not_wait_for_a_gate():
         await asyncio.wait_for(Gate().passed(lambda: True), 5)
 
     asyncio.run(passed())
+
+
+def test_threads_wait_at_the_same_gate():
+    gate, through = Gate(), []
+
+    def wait(number: int) -> None:
+        gate.wait(lambda: False)
+        through.append(number)
+
+    waiting = []
+    for number in range(3):
+        waiting.append(threading.Thread(target=wait, args=(number,)))
+        waiting[-1].start()
+        while len(gate._waiting) <= number:
+            time.sleep(0.001)
+    assert not through
+    gate.open()
+    for thread in waiting:
+        thread.join(5)
+    assert through == [0, 1, 2]
