@@ -227,7 +227,7 @@ class Xor(PayloadCodec):
 
 CODED = dataclasses.replace(DataConverter.default, payload_codec=Xor())
 # With spaces, which no cipher text has, written as it is.
-SECRET = sink.Order(7, ["an oak lamp", "a red rug"], rounds=1)
+SPACED = sink.Order(7, ["an oak lamp", "a red rug"], rounds=1)
 WORDS = ("an oak lamp", "a red rug", "packed for", "attempt 3", "round 1", "closed 1", "undone")
 FAILURES = ("card 4711 was declined", "no box is left")
 
@@ -253,7 +253,7 @@ def test_what_a_codec_encrypts_is_written_nowhere_in_clear(
 ) -> None:
     coded = converter is CODED
     ran = run(
-        temporal_server, sink.KitchenSink.run, SECRET, drive=lambda handle: sink.serve_kitchen_sink(handle, 1),
+        temporal_server, sink.KitchenSink.run, SPACED, drive=lambda handle: sink.serve_kitchen_sink(handle, 1),
         plugins=[LockstepPlugin(store)], data_converter=converter, **HOW,
     )  # fmt: skip
     name = f"temporal/{ran.workflow_id}"
