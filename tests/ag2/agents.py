@@ -191,7 +191,10 @@ def subtasks(live: bool) -> Agent:
 
 def background(live: bool) -> Agent:
     worker = Agent("digger", "You dig.", config=says(live, "Dug."))
-    asked = [call("background_task_digger", 1, objective="a hole"), call("wait", 2, seconds=0.05)]
+    asked = [
+        call("background_task_digger", 1, objective="a hole"),
+        call("wait", 2, seconds=0.5),
+    ]  # long after the digger
     tools = [background_agent_tool(worker, description="digs"), wait]
     return Agent("background", "You plan.", config=says(live, asked, "Planned.", "Noted."), tools=tools)
 

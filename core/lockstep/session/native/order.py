@@ -18,13 +18,15 @@ from typing import Any
 from lockstep.log import untapped
 from lockstep.log.model import Event, Kind, Status
 from lockstep.session.native.moment import loop
+from lockstep.session.native.rest import is_at_rest
 from lockstep.session.tape import Tape
 
 # How a program ends a call by itself, at a moment that is nobody's answer.
 _ITS_OWN = (Status.CLOSED, Status.CANCELLED)
 # Two answers that came so far apart, in ns, find the program through with the first when the second comes; so it gets
-# as long for that here, in seconds.
+# as long for that here, in seconds; and longer, where it has not come to rest by then.
 _APART, REACTS = 1_000_000, 0.001
+_LONGEST = 0.1
 
 
 class Parked:
@@ -147,7 +149,7 @@ class Order:
             and last.pos > parked.begin.pos
             and parked.event.at - last.at >= _APART
             and not _at_once(last, parked.event)
-            and untapped.monotonic() - when < REACTS
+            and _is_at_work(untapped.monotonic() - when)
         )
 
     def _reach(self, positions: tuple[int, ...]) -> None:
@@ -162,6 +164,11 @@ class Order:
     def _has_come_to(self, pos: int) -> bool:
         """Whether everything before a position has happened."""
         return self._at >= len(self._positions) or self._positions[self._at] >= pos
+
+
+def _is_at_work(seconds: float) -> bool:
+    """Whether the program may still be busy with what it was given so long ago."""
+    return seconds < REACTS or (seconds < _LONGEST and not is_at_rest())
 
 
 def _at_once(before: Event, after: Event) -> bool:
