@@ -39,7 +39,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     lane    in which calls are made: "research/find"
     steps   that of the crew or flow that is running, in which steps close: "research"
     of      `id` of the crew, flow or agent that is running
-    each    whether a `kickoff_for_each` of it is on, so that kickoffs of copies of it are its inputs
+    each    of a `kickoff_for_each` that is on: the numbers of its inputs, which copies of the crew are made for
+    number  of such an input, from 1
     noted   of a task or method that is running: whether its step has been told of
     """
 
@@ -47,7 +48,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     lane: str
     steps: str
     of: int
-    each: bool = False
+    each: Iterator[int] | None = None
+    number: int = 0
     noted: Noted | None = None
 
 
