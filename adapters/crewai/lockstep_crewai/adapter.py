@@ -56,6 +56,8 @@ adapter = Adapter(
     modules=("crewai",),
     tested=Versions("1.15", "1.15.30"),
     steps=Steps(kind="task", what="each task of a crew and method of a flow, with its output and the flow's state"),
+    # CrewAI's own checkpoints are of a state that goes on changing while they are written (see `docs/crewai.md`).
+    restore=Way(exact=False, reason="a crew cannot be put into the middle of its work: it is done again, and answered"),
     re_execute=Way(exact=True),
     target=Target(
         what="factory of a crew, agent or flow, or module:make_crew", inputs="recorded, per kickoff",

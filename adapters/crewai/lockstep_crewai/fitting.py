@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from crewai import Agent, Crew, Flow, Task
-from crewai.hooks import dispatch
+from crewai import Agent, Crew, Task
+from crewai.flow.runtime import Flow
 from crewai.hooks.contexts import StepContext
 from crewai.lite_agent import LiteAgent
 from crewai.llms.base_llm import BaseLLM
@@ -34,7 +35,7 @@ _PLACES: Mapping[Any, Mapping[str, tuple[str, ...]]] = {
         "aexecute_sync": ("agent", "context", "tools"), "_execute_task_async": ("future",),
     },
     BaseLLM: {"call": ("messages", "tools", "available_functions", "response_model"), "acall": ("messages",)},
-    dispatch: {"scoped_hooks": ("hooks",), "get_scoped_hooks": ("point",)},
+    import_module("crewai.hooks.dispatch"): {"scoped_hooks": ("hooks",), "get_scoped_hooks": ("point",)},
     StepContext: {"kind": (), "step_name": (), "payload": ()},
 }  # fmt: skip
 

@@ -15,7 +15,8 @@ from functools import wraps
 from typing import Any
 
 import msgspec
-from crewai import Flow, Task
+from crewai import Task
+from crewai.flow.runtime import Flow
 from crewai.hooks.contexts import StepContext
 from crewai.hooks.dispatch import InterceptionPoint, get_scoped_hooks, scoped_hooks
 

@@ -16,7 +16,8 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Self
 
-from crewai import Agent, Crew, Flow
+from crewai import Agent, Crew
+from crewai.flow.runtime import Flow
 from crewai.lite_agent import LiteAgent
 from crewai.utilities.agent_utils import is_inside_event_loop
 

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from crewai import Agent, Crew, Flow
+from crewai import Agent, Crew
 from crewai.agents.agent_builder.base_agent import BaseAgent
+from crewai.flow.runtime import Flow
 from crewai.lite_agent import LiteAgent
 
 from lockstep.errors import Code, TargetError
