@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 
 class Noted:
-    """Whether a step has been told of."""
+    """Of a step that is running: whether it has been told of. `began`: see `Moment`."""
 
-    __slots__ = ("told",)
+    __slots__ = ("began", "told")
 
-    def __init__(self) -> None:
+    def __init__(self, began: int) -> None:
+        self.began = began
         self.told = False
 
 

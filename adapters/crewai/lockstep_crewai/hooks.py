@@ -134,7 +134,8 @@ def _begins(name: Callable[[Any], str], of: Any) -> Scope | None:
     if here is None or answers.within.get() is not None:
         return None
     lane = here.root.names.lane(here.lane, name(of))
-    return msgspec.structs.replace(here, lane=lane, each=None, noted=Noted())
+    noted = Noted(here.root.strands.begins(here.steps))
+    return msgspec.structs.replace(here, lane=lane, each=None, noted=noted)
 
 
 @contextmanager
@@ -151,6 +152,8 @@ def _step(here: Scope, kind: str, of: Any) -> Iterator[None]:
                 failed = error.error if isinstance(error, _Kept) else error
                 told.step(_moment(here, kind, of, channels=_failed(failed)))
             raise
+        finally:
+            here.root.strands.ends(here.steps)
     if not noted.told:
         told.fault(f"the step {here.lane}", LookupError("CrewAI has told no hook of it"))
 
@@ -185,7 +188,11 @@ def _post_step(context: StepContext) -> Any:
 
 def _moment(here: Scope, kind: str, of: Any, *, channels: dict[str, Value], payload: Any = None) -> Moment:
     name = here.lane.removeprefix(f"{here.steps}/")
-    return Moment(lane=here.steps, name=name, kind=kind, channels=channels, payload=payload, of=of)
+    began = here.noted.began if here.noted is not None else 0
+    beside = here.root.strands.done(here.steps)
+    return Moment(
+        lane=here.steps, name=name, kind=kind, channels=channels, payload=payload, of=of, began=began, beside=beside
+    )  # fmt: skip
 
 
 def _of_task(context: StepContext) -> dict[str, Value]:

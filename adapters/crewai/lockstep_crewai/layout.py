@@ -15,6 +15,10 @@ a step. The STEP's lane is that of the crew or flow, its name the rest of the la
 
 and beside them, counted in no digest,
 
+    "began"        of one that ran beside others: how many steps of its lane had been done when it began, where that is
+                   fewer than come before it
+    "beside"       True where another one was running in its lane when it was done. What a flow's state is then, is a
+                   race: it is an annotation, and the channel has what it was before
     "annotations"  what else is known of the step, such as the id of a native checkpoint: a map of inert data
 
 A kickoff that Ctrl-C has cut off has no END: it reads as interrupted. One that ended by another exception has one with
@@ -52,7 +56,7 @@ INPUTS, OUTPUT, AGENT, CONTEXT, STATE, ERROR, PAUSED = (
 )  # fmt: skip
 # In which order a difference in them is told: what was done first, and what it led to last.
 CHANNEL_ORDER = (INPUTS, OUTPUT, ERROR, PAUSED, AGENT, CONTEXT, STATE)
-ANNOTATIONS = "annotations"
+ANNOTATIONS, BEGAN, BESIDE = "annotations", "began", "beside"
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +70,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     payload      the object itself: a `TaskOutput`, what a method returned, a `LiteAgentOutput`; None of others
     of           the task, flow or agent
     annotations  likewise inert
+    began        how many steps of its lane had been done when it began
+    beside       whether another one of its lane is running
     """
 
     lane: str
@@ -76,6 +82,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     payload: Any = None
     of: Any = None
     annotations: Mapping[str, Value] = {}
+    began: int = 0
+    beside: bool = False
 
     @property
     def at(self) -> str:
@@ -89,14 +97,28 @@ class Replacement(msgspec.Struct, frozen=True):
     payload: Any
 
 
-def body_of(
-    before: Mapping[str, Value] | None, after: Mapping[str, Value], annotations: Mapping[str, Value]
-) -> dict[str, Value]:
-    """The record of a step, against the channels of the step before in its lane; whole where there is none."""
-    made = record(before, after)
-    if annotations:
-        made[ANNOTATIONS] = dict(annotations)
+def body_of(before: Mapping[str, Value] | None, moment: Moment, number: int) -> dict[str, Value]:
+    """The record of a step, against the channels of the step before in its lane; whole where there is none. `number`:
+    how many steps of its lane and turn come before it."""
+    made = record(before, moment.channels)
+    if moment.annotations:
+        made[ANNOTATIONS] = dict(moment.annotations)
+    if moment.beside:
+        made[BESIDE] = True
+    if moment.began < number:
+        made[BEGAN] = moment.began
     return made
+
+
+def settled(moment: Moment, before: Mapping[str, Value]) -> Moment:
+    """The same, where it is done beside another one: its flow's state is no channel of it."""
+    if not moment.beside or STATE not in moment.channels:
+        return moment
+    channels = {name: value for name, value in moment.channels.items() if name != STATE}
+    if STATE in before:
+        channels[STATE] = before[STATE]
+    annotations = {**moment.annotations, STATE: moment.channels[STATE]}
+    return msgspec.structs.replace(moment, channels=channels, annotations=annotations)
 
 
 def key_of(before: bytes, source: str, name: str, body: Mapping[str, Value]) -> bytes:

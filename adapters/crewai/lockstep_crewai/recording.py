@@ -74,6 +74,11 @@ class Recording:
         """What it records."""
         self._root = weakref.ref(root)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it has recorded nothing yet."""
+        return self._journal is None and not self._broken
+
     # Calls.
 
     def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
@@ -92,6 +97,7 @@ class Recording:
     # Told.
 
     def begins(self, asked: Asked, before: Moment) -> None:
+        self._steps.turn()
         if self._in_session() is None:
             try:
                 journal = self.journal()

@@ -12,11 +12,15 @@ from lockstep_crewai.layout import Moment
 
 
 class Last(msgspec.Struct):
-    """The step before, in one lane: its position, its channels, its key."""
+    """The step before, in one lane: its position, its channels, its key; and how many of its turn there are so far."""
 
     pos: int
     channels: Mapping[str, Value]
     key: bytes
+    number: int = 0
+
+
+_NONE = Last(0, {}, b"")
 
 
 class Steps:
@@ -26,12 +30,19 @@ class Steps:
         self.last: dict[str, Last] = {}
         self.count = 0
 
+    def turn(self) -> None:
+        """A turn begins: in each lane its steps are counted anew."""
+        for last in self.last.values():
+            last.number = 0
+
     def next(self, moment: Moment) -> tuple[dict[str, Value], Last]:
         """The record of a moment, not hidden, and what it will be the step before with; its position is not known yet,
         and stands for that of the one before."""
-        last = self.last.get(moment.lane)
-        body = layout.body_of(last.channels if last else None, moment.channels, moment.annotations)
-        return body, Last(last.pos if last else 0, moment.channels, last.key if last else b"")
+        last = self.last.get(moment.lane, _NONE)
+        moment = layout.settled(moment, last.channels)
+        body = layout.body_of(last.channels if last is not _NONE else None, moment, last.number)
+        counted = moment.source == layout.DONE
+        return body, Last(last.pos, moment.channels, last.key, last.number + counted)
 
     def made(self, moment: Moment, next: Last, body: Mapping[str, Value]) -> bytes:
         """The key of a step, by its hidden record; the next one of its lane is made against it."""

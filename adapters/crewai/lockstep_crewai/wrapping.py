@@ -39,6 +39,32 @@ CREW, AGENT, FLOW = "crew", "agent", "flow"
 _SEAMS = ("turns", "hooks")
 
 
+class Strands:
+    """The steps of one turn that are running, by the lane of their crew or flow. Usable from any thread."""
+
+    def __init__(self) -> None:
+        self._done: dict[str, int] = {}
+        self._running: dict[str, int] = {}
+        self._lock: Any = untapped.RLock()
+
+    def begins(self, lane: str) -> int:
+        """One more is running. Gives how many have been done before it began."""
+        with self._lock:
+            self._running[lane] = self._running.get(lane, 0) + 1
+            return self._done.get(lane, 0)
+
+    def done(self, lane: str) -> bool:
+        """It is done. Gives whether another one is running beside it."""
+        with self._lock:
+            self._done[lane] = self._done.get(lane, 0) + 1
+            return self._running.get(lane, 0) > 1
+
+    def ends(self, lane: str) -> None:
+        """It runs no more."""
+        with self._lock:
+            self._running[lane] = self._running.get(lane, 0) - 1
+
+
 class Root:
     """A crew, agent or flow that is wrapped.
 
@@ -46,7 +72,7 @@ class Root:
     name     what it is called
     lane     of it
     seams    who is asked and told
-    names    the lanes of the turn that is on
+    names    the lanes of the turn that is on, `strands`: what is running in them
     on       whether a turn of it is on
     pending  a turn whose inputs' answers are streamed, and have not all been read
     """
@@ -59,7 +85,7 @@ class Root:
         self.name = name_of(target)
         self.lane = lane or quote(self.name)
         self.seams = seams
-        self.names = Names()
+        self.names, self.strands = Names(), Strands()
         self.on = False
         self.pending: Turn | None = None
         self._target = weakref.ref(target)
@@ -75,7 +101,7 @@ class Root:
         with self._lock:
             if self.on:
                 return False
-            self.on, self.names = True, Names()
+            self.on, self.names, self.strands = True, Names(), Strands()
             return True
 
     def end(self) -> None:
