@@ -72,6 +72,5 @@ def _result(stream: Any) -> Any:
 
 def is_stream(found: Any) -> bool:
     """Whether a kickoff gave something to be read, by what it is called: `CrewStreamingOutput`, `StreamSession`, …"""
-    return any(
-        cls.__name__.endswith(("StreamingOutput", "StreamSession", "StreamSessionBase")) for cls in type(found).__mro__
-    )
+    names = ("StreamingOutput", "StreamSession", "StreamSessionBase")
+    return any(cls.__name__.endswith(names) for cls in type(found).__mro__)

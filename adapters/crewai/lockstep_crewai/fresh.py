@@ -42,7 +42,8 @@ def made(target: Any, meta: Mapping[str, Any], seams: Seams) -> tuple[Any, Root]
     else:
         raise TargetError(
             Code.BAD_TARGET,
-            f"{name} gave a {type(found).__name__} that was used already: it is to make a new one each time it is called",
+            f"{name} gave a {type(found).__name__} that was used already: it is to make a new one each time it is"
+            " called",
         )
     return found, root
 

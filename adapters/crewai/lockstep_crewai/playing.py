@@ -80,6 +80,11 @@ class Player:
         """The first step of the turn that has not been made again."""
         return min((steps[0] for steps in self._left.values() if steps), key=lambda step: step.pos, default=None)
 
+    def expects(self, moment: Moment) -> bool:
+        """Whether a step of this name is recorded, and has not been made again."""
+        with self._lock:
+            return any(_name(step) == (moment.source, moment.name) for step in self._left.get(moment.lane, ()))
+
     # What the seams tell.
 
     def begins(self, asked: Asked, before: Moment) -> None:

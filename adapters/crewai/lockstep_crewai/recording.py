@@ -18,6 +18,7 @@ from lockstep.session.call import Call
 from lockstep.session.effects import Ignored
 from lockstep.session.native import Journal
 from lockstep_crewai import books, insession, layout, wrapping
+from lockstep_crewai.adapter import adapter
 from lockstep_crewai.layout import Moment
 from lockstep_crewai.seams import Asked, Seams
 from lockstep_crewai.steps import Steps
@@ -36,16 +37,17 @@ def wrap[T](target: T, *, run: str | None = None, store: str | os.PathLike[str] 
     """Records a crew, an agent or a flow of CrewAI's from now on: its tasks or methods, and what its models, tools and
     people answer.
 
-    run    what its run is called, after `crewai/`; what it is called itself if not told: a crew's name, an agent's
-           role, a flow's class
+    run    what its run is called, with or without `crewai/` before it; what it is called itself if not told: a crew's
+           name, an agent's role, a flow's class
     store  path of the store; found as ever if not told
 
     While a session is on, it is recorded there and not in a run of its own. Returns the target. Raises TargetError
     LS402 for what is none of them, or is wrapped already; AdapterError LS410 for a version of CrewAI that lacks what is
     needed.
     """
-    recording = Recording(run, store)
-    root = Root(target, Seams(recording, recording), lane=quote(run) if run else "")
+    name = run.removeprefix(f"{adapter.name}/") if run else None
+    recording = Recording(name, store)
+    root = Root(target, Seams(recording, recording), lane=quote(name) if name else "")
     recording.of(root)
     wrapping.put(root)
     return target
@@ -73,6 +75,11 @@ class Recording:
     def of(self, root: Root) -> None:
         """What it records."""
         self._root = weakref.ref(root)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What could not be recorded, in words."""
+        return tuple(sorted(self._faults))
 
     @property
     def is_new(self) -> bool:

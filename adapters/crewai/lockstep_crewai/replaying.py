@@ -117,8 +117,9 @@ class Session:
         self._serving.finish()
         seconds = self.options.deadline
         self._serving.differs(
-            Code.STUCK, f"nothing has moved for {seconds:g} s: it waits for something that is neither a model, a tool nor"
-            " a person's answer", lane=str(self.recorded.address), kind="turn", name=self._ran.entry,
+            Code.STUCK,
+            f"nothing has moved for {seconds:g} s: it waits for what is neither a model, a tool nor a person's"
+            " answer", lane=str(self.recorded.address), kind="turn", name=self._ran.entry,
         )  # fmt: skip
 
     # The end.

@@ -41,7 +41,7 @@ _ENTRIES: Mapping[type, tuple[str, ...]] = {
 
 # Arguments that are no data: files, and states of CrewAI's own that lie somewhere.
 _UNMADE = frozenset({"input_files", "from_checkpoint", "restore_from_state_id"})
-_STREAM, UNMADE = "stream", "unmade"
+STREAM, UNMADE = "stream", "unmade"
 
 
 def install() -> None:
@@ -201,7 +201,7 @@ class Turn:
         root = self._root
         try:
             asked = self._asked()
-            inputs = {INPUTS: {name: value for name, value in asked.request.items() if name not in (_STREAM, UNMADE)}}
+            inputs = {INPUTS: {name: value for name, value in asked.request.items() if name not in (STREAM, UNMADE)}}
             before = Moment(lane=root.lane, name=INPUT, source=INPUT, channels=inputs, of=self._target)
             root.seams.told.begins(asked, before)
         except BaseException:
@@ -291,7 +291,7 @@ class Turn:
         if unmade:
             request[UNMADE] = unmade
         if wrapping.is_stream(self._target) or self._streams_each():
-            request[_STREAM] = True
+            request[STREAM] = True
         return Asked(entry=self._entry, request=request)
 
 
