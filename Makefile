@@ -2,7 +2,8 @@
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
 .PHONY: help demo test test-main test-recording test-debugger test-langgraph test-temporal test-playwright test-agents \
-	test-autogen test-autogen070 test-mcp test-openai2 test-playwright164 test-oldest check docs bench stress constraints clean
+	test-autogen test-autogen070 test-crewai test-mcp test-openai2 test-playwright164 test-oldest check docs bench \
+	stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
@@ -19,7 +20,7 @@ demo:
 
 # The longest first: CI does two at a time, and the short ones fill what is left.
 test: test-oldest test-recording test-langgraph test-debugger test-temporal test-playwright test-playwright164 test-openai2 \
-	test-autogen test-autogen070 test-agents test-mcp
+	test-autogen test-autogen070 test-agents test-mcp test-crewai
 	@.ci/browser --last
 
 test-main: test-recording test-debugger test-langgraph test-temporal test-playwright
@@ -30,11 +31,12 @@ DEBUGGER = $(addprefix tests/, adapter bisecting cli conformance debugger edits 
 OUTSIDE = tests/langgraph/calls/test_outside.py
 AGENTS = tests/temporal/agents
 AUTOGEN = tests/autogen tests/ag2
+CREWAI = tests/crewai
 SERVERS = tests/autogen/record/test_servers.py
 
 test-recording:
 	@.ci/environment main
-	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) $(AUTOGEN) tests/langgraph tests/temporal tests/playwright) $(ARGS)
+	.venv/bin/python -m pytest tests $(addprefix --ignore=, $(DEBUGGER) $(AUTOGEN) $(CREWAI) tests/langgraph tests/temporal tests/playwright) $(ARGS)
 
 test-debugger:
 	@.ci/environment main
@@ -71,6 +73,10 @@ test-autogen:
 test-autogen070:
 	@.ci/environment autogen070
 	.venv-autogen070/bin/python -m pytest $(addprefix tests/autogen/, record states) --ignore=$(SERVERS) $(ARGS)
+
+test-crewai:
+	@.ci/environment crewai
+	.venv-crewai/bin/python -m pytest $(CREWAI) tests/adapter/test_late.py $(ARGS)
 
 test-mcp:
 	@.ci/environment mcp

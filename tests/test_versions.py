@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
 # Adapters have their own folders, all of whose tests name a framework: the Makefile says which run again.
-OF_ADAPTERS = ("langgraph", "temporal", "playwright", "autogen", "ag2")
+OF_ADAPTERS = ("langgraph", "temporal", "playwright", "autogen", "ag2", "crewai")
 # Names by which a package is imported, where it is not its own.
 IMPORTED = {"pydantic-core": "pydantic_core", "time-machine": "time_machine", "uuid-utils": "uuid_utils"}
 # By environment: the Makefile's list of the tests that run there, and tests that name a package which is another one

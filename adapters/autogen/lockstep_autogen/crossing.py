@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from lockstep.errors import Code
 from lockstep.log.model import RunState, Status, Value
 from lockstep.session.native.journal import Journal
+from lockstep.session.native.ran import GOES_ON, Ran, Recorded, RecordedStep
 from lockstep.session.native.turn import Turn
 from lockstep_autogen import canonical, layout, stopping
 from lockstep_autogen.driving import Ended
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.playing import Player
-from lockstep_autogen.recorded import GOES_ON, Ran, Recorded, RecordedStep
 from lockstep_autogen.recording import Steps, returned
 from lockstep_autogen.replaying import ending_differs
 from lockstep_autogen.seams import Asked

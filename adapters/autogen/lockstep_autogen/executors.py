@@ -8,9 +8,9 @@ from autogen_core.code_executor import CodeResult
 
 from lockstep.log.model import Value
 from lockstep.session import snapshot
+from lockstep.session.native.answers import Question
 from lockstep.tools import declared
 from lockstep_autogen.layout import TOOL
-from lockstep_autogen.places import Question
 from lockstep_autogen.proxies import Proxy
 from lockstep_autogen.tools import outside
 

@@ -26,6 +26,7 @@ from lockstep.session.native import forking as forks
 from lockstep.session.native import guard
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
+from lockstep.session.native.ran import Ran, Recorded
 from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
 from lockstep_autogen import again, attaching, driving, edited, fresh, stopping
@@ -33,7 +34,6 @@ from lockstep_autogen.attaching import Root
 from lockstep_autogen.crossing import Crossing
 from lockstep_autogen.driving import Drive, Ended
 from lockstep_autogen.halting import Halt, Halting
-from lockstep_autogen.recorded import Ran, Recorded
 from lockstep_autogen.seams import Seams
 from lockstep_autogen.tailing import Tailing
 

@@ -10,9 +10,10 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from lockstep.log.model import Value
+from lockstep.session.native.answers import Question
 from lockstep_autogen.canonical import inert
 from lockstep_autogen.layout import HUMAN
-from lockstep_autogen.places import Place, Question
+from lockstep_autogen.places import Place
 from lockstep_autogen.tools import outside
 
 NAME, APPROVAL = "input", "approval"

@@ -36,6 +36,7 @@ import msgspec
 from lockstep.log import canonical as bytes_of
 from lockstep.log.checkpoints import CHANNELS, GONE, WHOLE, record
 from lockstep.log.model import Value
+from lockstep.session.native.ran import CONSISTENT
 
 FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its body's only entry
 
@@ -49,7 +50,7 @@ RESTORE = "restore"  # the entry of a turn in which a team was given a recorded 
 
 MESSAGES, SELECTED, STOP = "messages", "selected", "stop"
 SAID = (MESSAGES, SELECTED, STOP)  # the channels that are no state
-WAS, CONSISTENT, ORDER, HALTED = "was", "consistent", "order", "halted"
+WAS, ORDER, HALTED = "was", "order", "halted"
 
 ANSWER = "="  # before a name in `ORDER`: of its answer, and not of a message on the way to it
 

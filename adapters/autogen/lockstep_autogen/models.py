@@ -13,11 +13,11 @@ from autogen_core.models import CreateResult, RequestUsage
 
 from lockstep.log.model import Status, Value
 from lockstep.session.call import failed
-from lockstep_autogen import calls
-from lockstep_autogen.calls import Running
+from lockstep.session.native import answers
+from lockstep.session.native.answers import Question, Running
+from lockstep_autogen.calls import made
 from lockstep_autogen.canonical import inert
 from lockstep_autogen.layout import MODEL
-from lockstep_autogen.places import Question
 from lockstep_autogen.proxies import Proxy, plain
 
 # What a request has unless its caller says otherwise.
@@ -39,7 +39,7 @@ class Model(Proxy):
         if call.held:
             await call.aready()
         if not call.live:
-            return calls.made(call, result_of, await calls.answer(call))
+            return made(call, result_of, await answers.answer(call))
         try:
             with Running(call):
                 result = await client.create(*args, **options)
@@ -58,11 +58,11 @@ class Model(Proxy):
             await call.aready()
         if call is not None and not call.live:
             try:
-                async for piece in calls.taken(call):
+                async for piece in answers.taken(call):
                     if piece.status is None:
                         yield piece.value
                     elif piece.value is not None:
-                        yield calls.made(call, result_of, piece.value)
+                        yield made(call, result_of, piece.value)
             finally:
                 call.end(Status.CLOSED)
             return
@@ -91,7 +91,7 @@ class Model(Proxy):
         finally:
             call.end(Status.CLOSED)
             with Running(call):
-                await calls.close(stream)
+                await answers.close(stream)
 
 
 def question(client: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Question:
@@ -154,5 +154,5 @@ def _value(place: Any, result: Any) -> Value:
         found: Value = inert(result.model_dump(mode="json"))
     except Exception as error:
         place.fault("a model's answer", error)
-        return calls.unstorable(error)
+        return answers.unstorable(error)
     return found

@@ -12,20 +12,14 @@ from lockstep.errors import Code
 from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
 from lockstep.session import difference
+from lockstep.session.native.endings import Ending
+from lockstep.session.native.ran import Ran, Recorded, RecordedStep
 from lockstep.session.native.serving import Serving
 from lockstep_autogen import canonical, layout, speaking, stopping
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
-from lockstep_autogen.recorded import Ran, Recorded, RecordedStep
 from lockstep_autogen.recording import Steps, returned
 from lockstep_autogen.seams import Asked
-
-
-class Ending(msgspec.Struct, frozen=True):
-    """How a turn ended: `status` as in the log, "" where it has not; with what it returned or raised."""
-
-    status: str = ""
-    value: Any = None
 
 
 class Player:

@@ -15,8 +15,9 @@ from lockstep.adapter.native import Played, ReplayOptions, check_range, no_loop
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Status, Value
 from lockstep.log.store import RunReader
-from lockstep.session import difference, exceptions
-from lockstep.session.native import guard
+from lockstep.session.native import endings, guard
+from lockstep.session.native.endings import Ending
+from lockstep.session.native.ran import Ran, Recorded
 from lockstep.session.native.served import CUT_PATIENCE
 from lockstep.session.native.server import Server
 from lockstep.session.native.serving import Serving
@@ -24,8 +25,7 @@ from lockstep_autogen import again, attaching, driving, fresh
 from lockstep_autogen.attaching import Root
 from lockstep_autogen.driving import Drive, Ended
 from lockstep_autogen.halting import Halt, Halting
-from lockstep_autogen.playing import Ending, Player
-from lockstep_autogen.recorded import Ran, Recorded
+from lockstep_autogen.playing import Player
 from lockstep_autogen.seams import Seams
 
 _HINT = (
@@ -168,14 +168,8 @@ class Session:
 
 def ending_differs(run: Ran, recorded: Value, now: Ending, hide: Any) -> tuple[str, str, str] | None:
     """Where a turn ended in another way: path, how it was recorded and how it is."""
-    status = run.status
-    value = exceptions.encode(now.value) if isinstance(now.value, BaseException) else now.value
-    if status != now.status:
-        return "end", _told(status, recorded), _told(now.status, hide(value))
-    if status == Status.ERROR:
-        was, is_ = _failure(recorded), _failure(hide(value))
-        return None if was == is_ else ("error", was, is_)
-    return difference.first(recorded, hide(_rest(value, recorded) if run.restored else value))
+    rest = (lambda value: _rest(value, recorded)) if run.restored else None
+    return endings.differs(run.status, recorded, now, hide, rest)
 
 
 def _rest(value: Value, recorded: Value) -> Value:
@@ -186,18 +180,6 @@ def _rest(value: Value, recorded: Value) -> Value:
     if not isinstance(said, list) or not isinstance(was, list):
         return value
     return {**value, "messages": said[max(len(said) - len(was), 0) :]}
-
-
-def _told(status: str, value: Value) -> str:
-    return _failure(value) if status == Status.ERROR else difference.shown(value)
-
-
-def _failure(encoded: Value) -> str:
-    """An exception in a line. A team makes a text of what failed in it, with a traceback and ids of its own."""
-    form: Mapping[str, Any] = encoded if isinstance(encoded, Mapping) else {}
-    args = form.get("args")
-    said = str(args[0]).split("\n", 1)[0] if isinstance(args, list) and args else ""
-    return f"{form.get('name')}: {said}"
 
 
 def _chosen(recorded: Recorded, options: ReplayOptions) -> tuple[Ran, ...]:

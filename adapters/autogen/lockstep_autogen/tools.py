@@ -15,13 +15,14 @@ from autogen_core.tools import StaticWorkbench, TextResultContent, ToolResult
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
 from lockstep.session.call import Call, failed
+from lockstep.session.native import answers
+from lockstep.session.native.answers import Question, Running
 from lockstep.session.policy import Declared
 from lockstep.tools import annotated, declared
-from lockstep_autogen import calls
-from lockstep_autogen.calls import Running
+from lockstep_autogen.calls import made
 from lockstep_autogen.canonical import inert
 from lockstep_autogen.layout import TOOL
-from lockstep_autogen.places import Place, Question
+from lockstep_autogen.places import Place
 from lockstep_autogen.proxies import Proxy, plain
 
 _LISTS = Declared("read", "it only lists tools")
@@ -115,7 +116,7 @@ async def outside(place: Place, kind: str, asked: Question, really: Any, keep: A
     if call.held:
         await call.aready()
     if not call.live:
-        return calls.made(call, make, await calls.answer(call))
+        return made(call, make, await answers.answer(call))
     try:
         with Running(call):
             result = await really()
@@ -135,14 +136,14 @@ async def streamed(
         await call.aready()
     if call is not None and not call.live:
         try:
-            async for piece in calls.taken(call):
+            async for piece in answers.taken(call):
                 if piece.status is None:
-                    yield calls.made(call, snapshot.from_value, piece.value)
+                    yield made(call, snapshot.from_value, piece.value)
                 elif piece.value is not None:
-                    yield calls.made(call, make, piece.value)
+                    yield made(call, make, piece.value)
         finally:
             call.end(Status.CLOSED)
-            await calls.close(stream)
+            await answers.close(stream)
         return
     try:
         async for item in _live(place, asked, stream, call, is_last, keep):
@@ -150,7 +151,7 @@ async def streamed(
     finally:
         if call is not None:
             call.end(Status.CLOSED)
-        await calls.close(stream)
+        await answers.close(stream)
 
 
 async def _live(
@@ -186,7 +187,7 @@ def kept(place: Place, name: str, result: Any, keep: Any) -> Value:
     except Exception as error:
         # The program has its result; only the recording is the poorer, and says so.
         place.fault(f"result of tool {name}", error)
-        return calls.unstorable(error)
+        return answers.unstorable(error)
     return found
 
 

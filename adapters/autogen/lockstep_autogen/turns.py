@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 from autogen_agentchat.base import Response, TaskResult
 
 from lockstep.log.model import Value
+from lockstep.session.native.answers import close
 from lockstep_autogen import canonical
-from lockstep_autogen.calls import close
 from lockstep_autogen.layout import INPUT, LOAD, RESET, RESTORE, Moment, Spoken
 from lockstep_autogen.seams import Asked
 

@@ -1,11 +1,11 @@
-"""What is recorded of a team's run, for all who replay and fork it.
+"""What is recorded of a native run whose framework's own code does it again, for all who replay and fork it.
 
     recorded = Recorded(store.run("autogen/refund"))
     for run in recorded.runs: run.first, run.last, run.entry, run.status
     recorded.steps_of(run)
 
-A run of a team is one turn. Where a branch has left another one in the middle of a run, the run goes on in a turn of
-the branch, so one run has several turns then.
+What a user has it do is one turn: a run of a team, a kickoff of a crew. Where a branch has left another one in the
+middle of that, it goes on in a turn of the branch, so one run has several turns then.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.steps import TURN
 from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
-from lockstep_autogen import layout
 
 GOES_ON = "goes_on"  # of the request of a turn: it is the rest of the one before
-# The same of a fork by state, whose team had not done what came before: what it returns is of the rest only.
+# The same of a fork by state, whose object had not done what came before: what it returns is of the rest only.
 RESTORED = {GOES_ON: True, "restored": True}
+
+CONSISTENT = "consistent"  # of a step's record: False where it was made of what was left when a run was cut off
 
 _GOOD = (Status.OK, Status.CLOSED)
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """One run of the team: a call of `run` or `run_stream`.
+    """What a user had it do once.
 
     number    from 1
     turns     that it is recorded in, in their order
@@ -87,7 +88,7 @@ class RecordedStep(msgspec.Struct, frozen=True):
 
 
 class Recorded:
-    """One branch of a team's run. Reads heads once, and bodies when they are asked for."""
+    """One branch of such a run. Reads heads once, and bodies when they are asked for."""
 
     def __init__(self, reader: RunReader) -> None:
         self.reader = reader
@@ -141,7 +142,7 @@ class Recorded:
 
     def is_broken(self, step: RecordedStep) -> bool:
         """Whether a step is what had been said when a run was cut off, and no cut."""
-        return self.record.field(step.seq, layout.CONSISTENT) is False
+        return self.record.field(step.seq, CONSISTENT) is False
 
 
 class _Record(Record):

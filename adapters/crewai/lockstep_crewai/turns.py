@@ -1,0 +1,305 @@
+"""Turns: what a user has a wrapped crew, agent or flow do, from its beginning to its end.
+
+A turn is one kickoff of what is wrapped. What comes of that on the way is part of it: `kickoff_async` runs `kickoff` in
+a thread, `kickoff_for_each` kicks off a copy for each input, a flow's method kicks off a crew.
+
+A crew or flow that streams (`stream=True`) runs where its reader begins to read, in a thread or task of its own, and is
+kicked off a second time there: that is the turn then.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, Self
+
+from crewai import Agent, Crew
+from crewai.flow.runtime import Flow
+from crewai.lite_agent import LiteAgent
+from crewai.utilities.agent_utils import is_inside_event_loop
+
+from lockstep.errors import LockstepError, Stop
+from lockstep.log.model import Value
+from lockstep.session import snapshot
+from lockstep.session.native import answers
+from lockstep_crewai import canonical, insession, naming, wrapping
+from lockstep_crewai.current import Scope, at, scope
+from lockstep_crewai.layout import AGENT, ANSWER, INPUT, INPUTS, OUTPUT, Moment
+from lockstep_crewai.seams import Asked
+from lockstep_crewai.wrapping import Root
+
+_ONCE = ("kickoff", "kickoff_async", "akickoff")
+_EACH = ("kickoff_for_each", "kickoff_for_each_async", "akickoff_for_each")
+_RESUME = ("resume", "resume_async")
+# By class: its methods that begin a turn.
+_ENTRIES: Mapping[type, tuple[str, ...]] = {
+    Crew: (*_ONCE, *_EACH), Agent: _ONCE, LiteAgent: _ONCE, Flow: (*_ONCE, *_RESUME),
+}  # fmt: skip
+
+# Arguments that are no data: files, and states of CrewAI's own that lie somewhere.
+_UNMADE = frozenset({"input_files", "from_checkpoint", "restore_from_state_id"})
+STREAM, UNMADE = "stream", "unmade"
+
+
+def install() -> None:
+    """Puts the seams into CrewAI's classes, once."""
+    for cls in _ENTRIES:
+        wrap(cls)
+
+
+def wrap(cls: type) -> None:
+    """Puts them into a class of the user's too, where it has methods of its own that begin a turn."""
+    for base in cls.__mro__:
+        for of, entries in _ENTRIES.items():
+            if issubclass(base, of):
+                for entry in entries:
+                    _replace(base, entry, _async if inspect.iscoroutinefunction(base.__dict__.get(entry)) else _sync)
+        if issubclass(base, Crew):
+            _replace(base, "copy", _copy)
+
+
+def _replace(cls: type, name: str, make: Callable[[str, Any], Any]) -> None:
+    plain = cls.__dict__.get(name)
+    if inspect.isfunction(plain) and not hasattr(plain, "lockstep_plain"):
+        made = make(name, plain)
+        made.lockstep_plain = plain
+        setattr(cls, name, made)
+
+
+def _sync(entry: str, plain: Any) -> Any:
+    @wraps(plain)
+    def kickoff(self: Any, *args: Any, **options: Any) -> Any:
+        entered = _entered(self, entry, plain, args, options)
+        if entered is None:
+            return plain(self, *args, **options)
+        with entered:
+            return entered.gives(plain(self, *args, **options))
+        return None  # its reader is told by the replay that it was stopped
+
+    return kickoff
+
+
+def _async(entry: str, plain: Any) -> Any:
+    @wraps(plain)
+    async def kickoff(self: Any, *args: Any, **options: Any) -> Any:
+        entered = _entered(self, entry, plain, args, options)
+        if entered is None:
+            return await plain(self, *args, **options)
+        with entered:
+            return entered.gives(await plain(self, *args, **options))
+        return None  # likewise
+
+    return kickoff
+
+
+def _copy(name: str, plain: Any) -> Any:
+    @wraps(plain)
+    def copy(self: Any, *args: Any, **options: Any) -> Any:
+        made = plain(self, *args, **options)
+        here = scope.get()
+        if here is not None and here.each is not None and here.of == id(self):
+            number = next(here.each)
+            lane = naming.input_lane(here.lane, number)
+            wrapping.keep_copy(made, Scope(root=here.root, lane=lane, steps=lane, of=id(made), number=number))
+        return made
+
+    return copy
+
+
+type _Entered = "Turn | Part"
+
+
+def _entered(target: Any, entry: str, plain: Any, args: Any, options: Any) -> _Entered | None:
+    """What a kickoff is: a turn, or a part of the one that is on. None for what is neither: it goes on as it would."""
+    here = scope.get()
+    if here is not None and (here.of == id(target) or answers.within.get() is not None):
+        return None
+    if isinstance(target, Flow) and type(target).is_crewai_internal:
+        return None
+    if isinstance(target, Agent) and entry == "kickoff" and is_inside_event_loop():
+        return None  # it gives a coroutine of `kickoff_async`
+    if entry in _EACH:
+        return _turn(target, entry, plain, args, options) if here is None else _inner(target, here, entry)
+    if getattr(target, "stream", False) and not isinstance(target, (Agent, LiteAgent)):
+        wrapping.mark_stream(target)
+        return None
+    copied = wrapping.copied(target)
+    if copied is not None and copied.root.on:
+        return Part(target, copied)
+    return _turn(target, entry, plain, args, options) if here is None else _inner(target, here, entry)
+
+
+def _inner(target: Any, here: Scope, entry: str) -> Part:
+    lane = here.root.names.lane(here.lane, wrapping.name_of(target))
+    return Part(target, _of(here.root, lane, target, entry))
+
+
+def _of(root: Root, lane: str, target: Any, entry: str) -> Scope:
+    each = itertools.count(1) if entry in _EACH else None
+    return Scope(root=root, lane=lane, steps=lane, of=id(target), each=each)
+
+
+def _turn(target: Any, entry: str, plain: Any, args: Any, options: Any) -> Turn | None:
+    root = wrapping.root_of(target) or insession.root_for(target)
+    if root is None:
+        return None
+    turn = Turn(root, target, entry, plain, args, options)
+    if not root.begin():
+        if root.pending is None:
+            busy = RuntimeError("another one is on, and what two of them do at once is not told apart")
+            root.seams.told.fault(f"a kickoff of {root.name}", busy)
+            return None
+        root.pending.give_up()
+        root.begin()
+    return turn
+
+
+class Part:
+    """A kickoff that is a part of a turn: of an input, or in a task or method."""
+
+    def __init__(self, target: Any, inside: Scope) -> None:
+        self._target = target
+        self._scope = inside
+        self._at: AbstractContextManager[None] = at(inside)
+        self._result: Any = None
+
+    def gives(self, result: Any) -> Any:
+        """Returns what the kickoff returns."""
+        self._result = result
+        return result
+
+    def __enter__(self) -> Self:
+        self._at.__enter__()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self._at.__exit__(None, None, None)
+        pending = self._scope.root.pending
+        if pending is not None and self._scope.number:
+            pending.input_over(self._scope.number, self._result, error)
+        return isinstance(error, Stop) and wrapping.is_stream(self._target)
+
+
+class Turn:
+    """One turn: tells of its beginning and its end."""
+
+    def __init__(self, root: Root, target: Any, entry: str, plain: Any, args: Any, options: Any) -> None:
+        self._root = root
+        self._target = target
+        self._entry = entry
+        self._given = (plain, args, options)
+        self._scope = _of(root, root.lane, target, entry)
+        self._at: AbstractContextManager[None] = at(self._scope)
+        self._result: Any = None
+        self._left: dict[int, Any] = {}  # of a `kickoff_for_each` that streams: results, by number of the input
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        root = self._root
+        try:
+            asked = self._asked()
+            inputs = {INPUTS: {name: value for name, value in asked.request.items() if name not in (STREAM, UNMADE)}}
+            before = Moment(lane=root.lane, name=INPUT, source=INPUT, channels=inputs, of=self._target)
+            root.seams.told.begins(asked, before)
+        except BaseException:
+            root.end()
+            raise
+        self._at.__enter__()
+        return self
+
+    def gives(self, result: Any) -> Any:
+        """Returns what the kickoff returns: for an agent's answer what somebody has put in its place."""
+        self._result = result
+        if self._root.kind == wrapping.AGENT:
+            self._result = self._answered(result)
+        return self._result
+
+    def _answered(self, result: Any) -> Any:
+        channels: dict[str, Value] = {OUTPUT: canonical.output(result), AGENT: str(self._target.role)}
+        lane, name = self._root.lane, naming.of_agent(self._target)
+        moment = Moment(lane=lane, name=name, kind=ANSWER, channels=channels, payload=result, of=self._target)
+        replaced = self._root.seams.told.step(moment)
+        return result if replaced is None else replaced.payload
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self._at.__exit__(None, None, None)
+        root = self._root
+        if error is None and self._streams_each():
+            self._count = next(self._scope.each) - 1 if self._scope.each is not None else 0
+            if self._count:
+                root.pending = self
+                return False
+            self._result = []
+        self._ends(error)
+        return isinstance(error, Stop) and wrapping.is_stream(self._target)
+
+    def _ends(self, error: BaseException | None) -> None:
+        root = self._root
+        root.pending = None
+        try:
+            if error is None:
+                root.seams.told.ends(self._told_result())
+            else:
+                root.seams.told.fails(error)
+        finally:
+            root.end()
+
+    def _told_result(self) -> Value:
+        try:
+            return canonical.result(self._result)
+        except Exception as error:
+            self._root.seams.told.fault("what a kickoff returned", error)
+            return None
+
+    # Of a `kickoff_for_each` whose inputs' answers are streamed.
+
+    def _streams_each(self) -> bool:
+        return self._entry in _EACH and bool(getattr(self._target, "stream", False))
+
+    def input_over(self, number: int, result: Any, error: BaseException | None) -> None:
+        """An input's kickoff is over, which its reader has had run. With the last of them, the turn is."""
+        if error is not None:
+            self._ends(error)
+            return
+        self._left[number] = result
+        if len(self._left) == self._count:
+            self._result = [self._left[number] for number in sorted(self._left)]
+            self._ends(None)
+
+    def give_up(self) -> None:
+        """Some input's answer was never read."""
+        self._ends(GeneratorExit())
+
+    def _asked(self) -> Asked:
+        plain, args, options = self._given
+        try:
+            given = dict(inspect.signature(plain).bind(self._target, *args, **options).arguments)
+        except TypeError as error:  # what CrewAI itself will refuse
+            self._root.seams.told.fault("what a turn is given", error)
+            return Asked(entry=self._entry, request={})
+        request: dict[str, Value] = {}
+        unmade: list[Value] = []
+        for name, value in list(given.items())[1:]:
+            if value is None:
+                continue
+            request[name], is_made = _data(name, value)
+            if not is_made:
+                unmade.append(name)
+        if unmade:
+            request[UNMADE] = unmade
+        if wrapping.is_stream(self._target) or self._streams_each():
+            request[STREAM] = True
+        return Asked(entry=self._entry, request=request)
+
+
+def _data(name: str, value: Any) -> tuple[Value, bool]:
+    """An argument as data, and whether it can be made again of that."""
+    if name not in _UNMADE:
+        try:
+            return snapshot.to_value(value), True
+        except LockstepError:
+            pass
+    return canonical.inert(value), False
