@@ -21,7 +21,7 @@ from lockstep_autogen.replaying import ending_differs
 from lockstep_autogen.seams import Asked
 
 if TYPE_CHECKING:
-    from lockstep_autogen.tailing import Tailing
+    from lockstep.session.native.tailing import Tailing
 
 
 class Branch:

@@ -28,6 +28,7 @@ from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.native.ran import Ran, Recorded
 from lockstep.session.native.record import Record
+from lockstep.session.native.tailing import Tailing
 from lockstep.session.tail import Plan
 from lockstep_autogen import again, attaching, driving, edited, fresh, stopping
 from lockstep_autogen.attaching import Root
@@ -35,7 +36,6 @@ from lockstep_autogen.crossing import Crossing
 from lockstep_autogen.driving import Drive, Ended
 from lockstep_autogen.halting import Halt, Halting
 from lockstep_autogen.seams import Seams
-from lockstep_autogen.tailing import Tailing
 
 _HINT = (
     "a team's own code runs again in the part that a fork serves, and what it does outside of its models, tools and"

@@ -22,6 +22,7 @@ from lockstep.log.timeline import Place
 from lockstep.session.native import guard
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.ran import RESTORED, Recorded, RecordedStep
+from lockstep.session.native.tailing import Tailing
 from lockstep.session.tail import Plan
 from lockstep_autogen import again, attaching, driving, forking, layout, restoring
 from lockstep_autogen.attaching import Root
@@ -31,7 +32,6 @@ from lockstep_autogen.halting import Halt, Halting
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.recording import Last
 from lockstep_autogen.seams import Asked, Seams
-from lockstep_autogen.tailing import Tailing
 
 
 class Session(forking.Session):

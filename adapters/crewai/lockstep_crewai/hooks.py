@@ -168,7 +168,7 @@ def _hooks() -> dict[InterceptionPoint, list[Callable[[Any], Any]]]:
 
 
 def _post_step(context: StepContext) -> Any:
-    """See `crewai.hooks`: what is returned is put in place of what the step has come to, None leaves it."""
+    """See `crewai.hooks`: the payload of the context is what the step comes to."""
     here = scope.get()
     if here is None or here.noted is None or here.noted.told:
         return None
@@ -183,7 +183,9 @@ def _post_step(context: StepContext) -> Any:
         told.fault(f"the step {here.lane}", error)
         return None
     replaced = told.step(moment)
-    return None if replaced is None else replaced.payload
+    if replaced is not None:
+        context.payload = replaced.payload  # what a hook returns is not put there where that is None
+    return None
 
 
 def _moment(here: Scope, kind: str, of: Any, *, channels: dict[str, Value], payload: Any = None) -> Moment:

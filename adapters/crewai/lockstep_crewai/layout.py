@@ -19,6 +19,7 @@ and beside them, counted in no digest,
                    fewer than come before it
     "beside"       True where another one was running in its lane when it was done. What a flow's state is then, is a
                    race: it is an annotation, and the channel has what it was before
+    "edited"       of a fork: what of its output and state somebody gave in its place, see `replaced`
     "annotations"  what else is known of the step, such as the id of a native checkpoint: a map of inert data
 
 A kickoff that Ctrl-C has cut off has no END: it reads as interrupted. One that ended by another exception has one with
@@ -56,7 +57,7 @@ INPUTS, OUTPUT, AGENT, CONTEXT, STATE, ERROR, PAUSED = (
 )  # fmt: skip
 # In which order a difference in them is told: what was done first, and what it led to last.
 CHANNEL_ORDER = (INPUTS, OUTPUT, ERROR, PAUSED, AGENT, CONTEXT, STATE)
-ANNOTATIONS, BEGAN, BESIDE = "annotations", "began", "beside"
+ANNOTATIONS, BEGAN, BESIDE, EDITED = "annotations", "began", "beside", "edited"
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from lockstep.session.native.endings import Ending
 from lockstep.session.native.latch import Latch
 from lockstep.session.native.ran import Ran, Recorded, RecordedStep
 from lockstep.session.native.serving import Serving
-from lockstep_crewai import canonical, layout
+from lockstep_crewai import canonical, layout, replaced
 from lockstep_crewai.layout import Moment, Replacement
 from lockstep_crewai.seams import Asked
 from lockstep_crewai.steps import Steps
@@ -97,10 +97,15 @@ class Player:
             self.moved += 1
             if self._latch.stopped:
                 self._latch.raise_it()
-            self._comes(moment)
+            edited = self._comes(moment)
             if self._latch.stopped:
                 self._latch.raise_it()
-        return None
+        return Replacement(edited.payload) if edited is not None else None
+
+    def expects(self, moment: Moment) -> bool:
+        """Whether it is one of the recorded steps that have not been made again."""
+        with self._lock:
+            return any(_name(step) == (moment.source, moment.name) for step in self._left.get(moment.lane, ()))
 
     def ends(self, result: Value) -> None:
         """See `Told`."""
@@ -119,25 +124,41 @@ class Player:
 
     # How they compare.
 
-    def _comes(self, moment: Moment) -> None:
+    def _comes(self, moment: Moment) -> Moment | None:
+        """Gives what it came to by an edit, where the recorded one did."""
         left = self._left.get(moment.lane)
         expected = next((step for step in left or () if _name(step) == (moment.source, moment.name)), None)
         if not left or expected is None:
             self._beyond(moment, left[0] if left else None)
-            return
+            return None
+        edited = self._edited(expected, moment)
+        moment = edited if edited is not None else moment
         if expected is not left[0]:
             if self._began(expected) > self._number[left[0].number]:
                 self._stops(
                     Code.ORDER, "another step than recorded", moment, at=left[0],
                     expected=left[0].event.name, actual=moment.name,
                 )  # fmt: skip
-                return
+                return None
             self._held.setdefault(moment.lane, {})[moment.source, moment.name] = moment
-            return
+            return edited
         self._compare(left.popleft(), moment)
         held = self._held.get(moment.lane, {})
         while left and not self._latch.stopped and (later := held.pop(_name(left[0]), None)) is not None:
             self._compare(left.popleft(), _later(later))
+        return edited
+
+    def _edited(self, expected: RecordedStep, moment: Moment) -> Moment | None:
+        """Of a step whose output somebody edited in a fork, the moment with that edit."""
+        changes = replaced.read(self._recorded.record.field(expected.seq, layout.EDITED))
+        if not changes or layout.OUTPUT not in moment.channels:
+            return None
+        try:
+            return replaced.edited(moment, changes)
+        except Exception as error:  # of a model's own validators too
+            reason = f"its output cannot be what the edit says: {replaced.why(error)}"
+            self._stops(Code.UNSERVABLE, reason, moment, at=expected)
+            return None
 
     def _began(self, step: RecordedStep) -> int:
         """How many steps of its lane had been done when a recorded one began."""

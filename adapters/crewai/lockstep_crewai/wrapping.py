@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lockstep_crewai.turns import Turn
 
 CREW, AGENT, FLOW = "crew", "agent", "flow"
+_LOOK = 0.01  # seconds between two looks at whether something is running
 
 # Modules of this package whose `install()` puts seams into classes of CrewAI's, in this order. Each may be called
 # again, for classes that there were not before.
@@ -63,6 +64,12 @@ class Strands:
         """It runs no more."""
         with self._lock:
             self._running[lane] = self._running.get(lane, 0) - 1
+
+    def wait(self, seconds: float) -> None:
+        """Returns once nothing is running, or after so long: a crew that failed does not wait for its tasks' threads."""
+        until = untapped.monotonic() + seconds
+        while any(self._running.values()) and untapped.monotonic() < until:
+            untapped.sleep(_LOOK)
 
 
 class Root:

@@ -1,15 +1,15 @@
-"""The calls of a fork: served up to its cut, in the recorded order, and from there as its tail has it.
+"""The calls of a fork by re-execution: served up to its cut, in the recorded order, and from there as its tail has it.
 
-A call that belongs past the cut may come early, while parallel speakers are still served: it waits until all of the
+A call that belongs past the cut may come early, while what runs beside it is still served: it waits until all of the
 part before has been handed out. Calls that are answered from the record past an edit get their answers in the recorded
-order too, since that is the order in which their agents speak.
+order too, since who is answered first decides who goes on first.
 """
 
 from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lockstep.errors import Code
@@ -20,11 +20,13 @@ from lockstep.session.call import Call, Piece
 from lockstep.session.native.calls import Strand
 from lockstep.session.native.forking import Forking, Undecided
 from lockstep.session.native.gate import Gate
+from lockstep.session.native.moment import loop
 from lockstep.session.native.serving import Serving
 from lockstep.session.tail import Answer
 from lockstep.session.tape import Recorded
 
 _PATIENCE = 0.5  # seconds without progress, after which an answer past an edit waits for no other
+_LOOK = 0.001  # seconds between two looks at whose turn it is
 
 
 class Queue:
@@ -51,10 +53,20 @@ class Queue:
     async def turn(self, effect: Recorded, over: Callable[[], bool]) -> None:
         """Returns when all that came before it have been handed out; or when nobody asks for these, and when it is
         `over` with answers from the record."""
+        for _ in self._waits(effect, over):
+            await asyncio.sleep(_LOOK)
+
+    def wait(self, effect: Recorded, over: Callable[[], bool]) -> None:
+        """The same of a thread."""
+        for _ in self._waits(effect, over):
+            untapped.sleep(_LOOK)
+
+    def _waits(self, effect: Recorded, over: Callable[[], bool]) -> Iterator[None]:
+        """Yields before each further look."""
         before = self._due[: bisect_left(self._due, _end(effect))]
         seen, since = self._moved, untapped.monotonic()
         while not over() and not self._given.issuperset(before):
-            await asyncio.sleep(0.001)
+            yield
             if seen != self._moved:
                 seen, since = self._moved, untapped.monotonic()
             elif untapped.monotonic() - since > _PATIENCE:
@@ -66,7 +78,7 @@ def _end(effect: Recorded) -> int:
 
 
 class Tailing(Forking):
-    """The calls of a fork of a team.
+    """The calls of a fork by re-execution.
 
     gate     where what is past the cut waits
     crossed  called when the part that is served is over, before the gate opens
@@ -88,11 +100,18 @@ class Tailing(Forking):
         self._stepped = True
         self.look()
 
+    def over(self) -> bool:
+        """Whether who waits for something here waits no longer."""
+        return self.latch.stopped
+
     def look(self) -> None:
         """Crosses, where the part that is served is over."""
-        if self._stepped and not self.gate.is_open and not self.served.outstanding() and not self.latch.stopped:
-            self._crossed()
-            self.gate.open()
+        if not self._stepped or self.gate.is_open:
+            return
+        with self._lock:
+            if not (self.gate.is_open or self.served.outstanding() or self.latch.stopped):
+                self._crossed()
+                self.gate.open()
 
     def stuck(self, seconds: float) -> None:
         """Nobody has got on for so long in the part that is served."""
@@ -119,12 +138,12 @@ class Early(Undecided):
 
     def ready(self) -> None:
         if self._to is None:
-            self.session.gate.wait(lambda: self.session.latch.stopped)
+            self.session.gate.wait(self.session.over)
             self._decide()
 
     async def aready(self) -> None:
         if self._to is None:
-            await self.session.gate.passed(lambda: self.session.latch.stopped)
+            await self.session.gate.passed(self.session.over)
             self._decide()
 
     def _answer(self, verdict: Answer, of: Serving) -> None:
@@ -137,13 +156,23 @@ class Early(Undecided):
         session.queue.asked()
 
     def take(self) -> Piece:
+        # A loop that waited here would keep those waiting whose turn it is.
+        if self._of is not None and loop() is None:
+            self.session.queue.wait(self._of, self._is_over)
         return self._taken(super().take())
 
     async def atake(self) -> Piece:
-        session = self.session
         if self._of is not None:
-            await session.queue.turn(self._of, lambda: session.latch.stopped or not session.tail.past)
+            await self.session.queue.turn(self._of, self._is_over)
         return self._taken(await super().atake())
+
+    def end(self, status: str, value: Any = None, *args: Any, **kwargs: Any) -> None:
+        super().end(status, value, *args, **kwargs)
+        self.session.look()  # no more of its answer was taken
+
+    def _is_over(self) -> bool:
+        """Whether nothing is answered from the record any more."""
+        return self.session.over() or not self.session.tail.past
 
     def _taken(self, piece: Piece) -> Piece:
         if piece.status is not None:

@@ -1,0 +1,256 @@
+"""Edits of a crew's, flow's or agent's run: other answers of models, tools and people, and other outputs of steps.
+
+    answer of a model   its outcome, as `show` prints it; a text stands for one that says no more than that, a list for
+                        calls of tools: [{"name": …, "arguments": {…}}, …], any other object for one of its form
+    answer of a tool    what it returned
+    a person's          the text
+    {"$": "raise", …}   it fails
+    a step's            what the task or the flow's method gives on: a text, or an object; `3:output.raw` and
+                        `3:state.total` set one place of it, or of what the flow remembers then
+
+The output of a step is another thing than its last answer: guardrails have passed it, and what comes after has it from
+there. What a model said in the step is served as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lockstep.debugger import edits as editing
+from lockstep.debugger import outcomes, paths, raised
+from lockstep.debugger import plan as plans
+from lockstep.debugger.edits import Edit
+from lockstep.errors import Code, EditError
+from lockstep.log import checkpoints
+from lockstep.log.model import Status, Value
+from lockstep.log.timeline import END, Effect, Place, Step, Timeline
+from lockstep.session.call import Piece
+from lockstep.session.tail import Edit as Answered
+from lockstep_crewai import canonical, layout
+from lockstep_crewai.replaced import Change
+
+OUTPUT, STATE = layout.OUTPUT, layout.STATE
+# What a model's answer has one of (`lockstep_crewai.models`), and what of the rest holds of that form only.
+TEXT, TOOL_CALLS, OBJECT, CLASS, REASON = "text", "tool_calls", "object", "class", "finish_reason"
+_FORMS = (TEXT, TOOL_CALLS, OBJECT, "value")
+_OF_FORM = frozenset({"call_type", "silent"})
+# Pieces of it that say what it came to (`lockstep_crewai.events`): whether by this entry.
+_SAID = {"said": True, "response": True, "failed": False}
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """Edits of one step. `told`: as they were given, for the record."""
+
+    told: Mapping[str, Value]
+    changes: tuple[Change, ...] = ()
+
+
+class Edits(msgspec.Struct, frozen=True):
+    """What is edited in a fork.
+
+    answers  of calls, as the tail of a fork gives them
+    steps    outputs, by the position of the step
+    told     all as they were given, by address
+    first    position of the first event that no branch with them can share, None where nothing is edited
+    """
+
+    answers: tuple[Answered, ...] = ()
+    steps: Mapping[int, Changed] = {}
+    told: Mapping[str, Value] = {}
+    first: int | None = None
+
+
+def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
+    """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
+    LS213."""
+    timeline = place.timeline
+    edits = editing.numbered(timeline, edits)
+    outputs = [edit for edit in edits if _is_output(timeline, edit.address)]
+    calls = plans.grouped(place, [edit for edit in edits if edit not in outputs])
+    answers: list[Answered] = []
+    for pos, (effect, given) in calls.items():
+        plans.in_time(place, given[0], effect.end.pos if effect.end is not None else until + 1, until)
+        told = {editing.told(edit): _inert(edit.value) for edit in given}
+        answers.append(Answered(pos, told, _pieces(timeline, effect, given)))
+    steps = _steps(place, outputs, until)
+    firsts = [*steps]
+    came = plans.first_of(timeline, (effect for effect, _ in calls.values()))
+    if came is not None:
+        firsts.append(came)
+    told = {address: value for each in (*answers, *steps.values()) for address, value in each.told.items()}
+    return Edits(tuple(answers), steps, told, min(firsts, default=None))
+
+
+def _inert(value: Any) -> Value:
+    """A value as the record says it."""
+    found: Value = outcomes.from_python(value)
+    return found
+
+
+# Outputs of steps.
+
+
+def _is_output(timeline: Timeline, address: str) -> bool:
+    return "." not in address and timeline.step(int(address)).kind != END
+
+
+def _steps(place: Place, edits: Sequence[Edit], until: int) -> dict[int, Changed]:
+    timeline, found = place.timeline, dict[int, Changed]()
+    for edit in edits:
+        plans.of_this_run(place, edit)
+        step = timeline.step(int(edit.address))
+        pos = _position(timeline, step)
+        plans.in_time(place, edit, pos, until)
+        before = found.get(pos) or Changed({})
+        found[pos] = _with(before, step, edit, checkpoints.States(timeline.reader).at(pos))
+    return found
+
+
+def _position(timeline: Timeline, step: Step) -> int:
+    _, event = next(iter(timeline.reader.heads(timeline.stream.id, step.seq, step.seq + 1)))
+    return event.pos
+
+
+def _with(before: Changed, step: Step, edit: Edit, channels: Mapping[str, Value]) -> Changed:
+    address = edit.address
+    if step.kind == layout.INPUT:
+        raise EditError(
+            Code.UNEDITABLE, f"{address} is what was asked: it is edited by asking something else of a fresh one"
+        )
+    if OUTPUT not in channels:
+        raise EditError(
+            Code.UNEDITABLE,
+            f"{address} has no output: {channels.get(layout.ERROR) or 'it was not done'}. Edit one of its calls: "
+            f"{address}.1",
+        )
+    if isinstance(edit.value, BaseException) or raised.is_raise(edit.value):
+        raise EditError(
+            Code.UNEDITABLE,
+            f"{address}: a step that fails has no output. Have one of its calls fail: {address}.1",
+        )
+    value = outcomes.from_python(canonical.output(edit.value) if canonical.is_output(edit.value) else edit.value)
+    channel, at = _place(edit, channels)
+    change = Change(channel, at, outcomes.from_json(value))
+    return Changed({**before.told, editing.told(edit): value}, (*before.changes, change))
+
+
+def _place(edit: Edit, channels: Mapping[str, Value]) -> tuple[str, paths.Place]:
+    """The channel that is edited, and where in it. Raises EditError LS212 where the recorded one has no such place."""
+    at = paths.parse(edit.path)
+    channel = str(at[0]) if at and at[0] in (OUTPUT, STATE) else OUTPUT
+    at = at[1:] if at and at[0] == channel else at
+    if channel not in channels:
+        raise EditError(Code.NO_PLACE, f"{edit.address}:{edit.path}: a task has no state of its own, a flow has")
+    try:
+        paths.at(outcomes.to_json(channels[channel]), at)
+    except EditError as error:
+        raise EditError(error.code, f"{edit.address}: {error.message}") from None
+    return channel, at
+
+
+# Answers of calls.
+
+
+def _pieces(timeline: Timeline, effect: Effect, edits: Sequence[Edit]) -> tuple[Piece, ...]:
+    address = edits[0].address
+    parts = list(timeline.parts(effect)) if effect.kind == layout.MODEL else []
+    recorded = timeline.outcome(effect)
+    answered: Value = recorded if effect.status is Status.OK else None
+    try:
+        for edit in edits:
+            answered = _CHANGED.get(effect.kind, _any)(answered, edit.path, _inert(edit.value))
+        if raised.is_raise(answered):
+            return (Piece(raised.encoded(answered, recorded if effect.status is Status.ERROR else None), Status.ERROR),)
+    except EditError as error:
+        raise EditError(error.code, f"{address}: {error.message}") from None
+    whole = outcomes.from_json(answered)
+    return (*_spoken(parts, whole), Piece(whole, Status.OK))
+
+
+def _any(before: Value, path: str, value: Value) -> Value:
+    return value if not path else _put(before, path, value)
+
+
+def _put(before: Value, path: str, value: Value) -> Value:
+    changed: Value = paths.put(outcomes.to_json(before), paths.parse(path), outcomes.to_json(value))
+    return changed
+
+
+def _model(before: Value, path: str, value: Value) -> Value:
+    if raised.is_raise(value) and not path:
+        return value
+    had: Mapping[str, Value] = before if isinstance(before, dict) else {}
+    if path:
+        after = _put(dict(had), path, value)
+    else:
+        after = {**{name: had[name] for name in had if name not in (*_FORMS, CLASS)}, **_answer(had, value)}
+    if not isinstance(after, dict) or len(after.keys() & _FORMS) != 1:
+        raise EditError(
+            Code.UNEDITABLE,
+            "a model's answer is a text, a list of calls of tools, or an outcome as show prints it: one of"
+            f" {', '.join(_FORMS)}",
+        )
+    return after if after.keys() & had.keys() & set(_FORMS) else _of_another_form(after)
+
+
+def _of_another_form(outcome: dict[str, Value]) -> dict[str, Value]:
+    """What was said beside the answer of another form, as far as it holds of this one."""
+    kept = {name: value for name, value in outcome.items() if name not in _OF_FORM}
+    if isinstance(kept.get(REASON), str):
+        kept[REASON] = TOOL_CALLS if TOOL_CALLS in kept else "stop"
+    return kept
+
+
+def _answer(had: Mapping[str, Value], value: Value) -> Mapping[str, Value]:
+    match value:
+        case str():
+            return {TEXT: value}
+        case list():
+            return {TOOL_CALLS: [_call(number, each) for number, each in enumerate(value, 1)]}
+        case dict() if value.keys() & set(_FORMS):
+            return value
+        case dict() if OBJECT in had:
+            return {OBJECT: value, **({CLASS: had[CLASS]} if CLASS in had else {})}
+        case dict():
+            return {TEXT: json.dumps(value, ensure_ascii=False)}
+    return {}
+
+
+def _call(number: int, call: Value) -> Value:
+    """A call of a tool, as providers have it: of its name and arguments."""
+    if isinstance(call, dict) and "function" in call:
+        return {"id": f"call_edited_{number}", "type": "function", **call}
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        raise EditError(Code.UNEDITABLE, 'a call of a tool is {"name": text, "arguments": {…}}')
+    arguments = call.get("arguments", {})
+    said = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    function: dict[str, Value] = {"name": call["name"], "arguments": said}
+    return {"id": call.get("id", f"call_edited_{number}"), "type": "function", "function": function}
+
+
+def _spoken(parts: Sequence[Value], whole: Value) -> Iterator[Piece]:
+    """What is heard of an edited answer while it comes: as it was, with the text of the edit in the place of its own."""
+    text = whole.get(TEXT) if isinstance(whole, dict) else None
+    same = "".join(_chunk(part) or "" for part in parts) == text
+    said = not isinstance(text, str)
+    for part in parts:
+        if _chunk(part) is not None and not same:
+            if not said:
+                said = True
+                yield Piece({**part, "chunk": text} if isinstance(part, dict) else text)
+        elif not isinstance(part, dict) or not part.keys() & _SAID.keys():
+            yield Piece(part)
+        elif isinstance(text, str) and "failed" not in part:
+            yield Piece({name: text if _SAID.get(name) else value for name, value in part.items()})
+
+
+def _chunk(part: Value) -> str | None:
+    said = part.get("chunk") if isinstance(part, dict) else part
+    return said if isinstance(said, str) else None
+
+
+_CHANGED = {layout.MODEL: _model}

@@ -1,0 +1,96 @@
+"""A bisect finds the answer with which, kept, a crew's run is bad, and without which it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import crew_runs as runs
+import crew_script
+import crews
+import pytest
+
+import lockstep
+from lockstep.testing import Answer, Provider, Request
+
+
+@pytest.fixture
+def once_wrong(provider: Provider) -> Provider:
+    """The writer's first answer of all is one that it gives no second time, and what all others say stays the same."""
+    given: list[int] = []
+
+    def said(request: Request) -> Answer | None:
+        answer = crew_script.settled(request)
+        if answer is None or crew_script.asker(request) != "writer":
+            return answer
+        given.append(request.number)
+        return Answer("refund it at once") if len(given) == 1 else answer
+
+    provider.script = said
+    return provider
+
+
+@pytest.fixture
+def settled_but_tools(provider: Provider) -> Provider:
+    """Models answer equal requests alike; each look at an order finds something else."""
+    provider.script = crew_script.settled
+    return provider
+
+
+def outputs(view: Any) -> str:
+    """What the steps of a run came to, as one text."""
+    return str(runs.timeline(view.address, lambda timeline: _read(timeline)))
+
+
+def _read(timeline: Any) -> list[Any]:
+    from lockstep.log import checkpoints
+
+    states = checkpoints.States(timeline.reader)
+    heads = timeline.reader.heads(timeline.stream.id)
+    return [states.at(event.pos).get("output") for _, event in heads if event.kind.name == "STEP"]
+
+
+def is_rash(view: Any) -> bool:
+    return "refund it at once" in outputs(view)
+
+
+def test_it_names_the_step_and_the_answer(once_wrong: Provider) -> None:
+    kind = crews.named("sequential")
+    run, _ = runs.recorded(kind)
+    verdict = lockstep.bisect(run, kind.make, is_rash, live=["look_up"])
+    assert (verdict.verdict, verdict.step, verdict.effect) == ("culprit", 2, "2.1")
+    again: Any = asyncio.run(lockstep.abisect(run, kind.make, is_rash, live=["look_up"]))
+    assert (again.verdict, again.effect) == ("culprit", "2.1")
+
+
+@pytest.mark.parametrize("name", ["sequential", "async_tasks", "sequential-akickoff", "alone"])
+def test_a_tool_fault_is_found_in_few_probes(name: str, settled_but_tools: Provider) -> None:
+    kind = crews.named(name)
+    run, _ = runs.recorded(kind)
+    at, _ = runs.calls(run, "tool")[0]
+    verdict = lockstep.bisect(run, kind.make, lambda view: "look 1" in _tools(view), live=["*"])
+    assert (verdict.verdict, verdict.effect) == ("culprit", at)
+    cuts = sum(step.kind == "checkpoint" for step in runs.steps(run))
+    answers = len(next(step for step in runs.steps(run) if step.number == verdict.step).effects)
+    most = math.ceil(math.log2(cuts + 1)) + 1 + (math.ceil(math.log2(answers + 1)) + 1)
+    assert len(verdict.probes) <= most
+
+
+def _tools(view: Any) -> str:
+    return " ".join(str(call.outcome) for call in view.calls if call.kind == "tool")
+
+
+def test_a_tool_that_nobody_allowed_is_answered_from_the_record(once_wrong: Provider) -> None:
+    kind = crews.named("sequential")
+    run, _ = runs.recorded(kind)
+    crews.ran.clear()
+    assert lockstep.bisect(run, kind.make, is_rash).effect == "2.1"
+    assert crews.ran == []
+
+
+def test_a_crew_that_is_bad_by_its_code_is_told_so(settled_but_tools: Provider) -> None:
+    kind = crews.named("sequential")
+    run, _ = runs.recorded(kind)
+    verdict = lockstep.bisect(run, kind.make, lambda view: True, live=["look_up"])
+    assert verdict.verdict == "in-the-code"
