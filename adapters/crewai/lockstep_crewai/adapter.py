@@ -10,6 +10,7 @@ from lockstep.adapter.late import Later
 from lockstep.adapter.native import Native
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
+from lockstep_crewai import attached
 
 _WRAPPED = frozenset({"Crew", "Agent", "BaseAgent", "LiteAgent", "Flow"})
 
@@ -53,7 +54,9 @@ adapter = Adapter(
     title="CrewAI",
     distribution="crewai",
     extra="crewai",
-    modules=("crewai",),
+    modules=attached.MODULES,
+    instrument=attached.attach,
+    in_code=True,
     tested=Versions("1.15", "1.15.30"),
     steps=Steps(kind="task", what="each task of a crew and method of a flow, with its output and the flow's state"),
     # CrewAI's own checkpoints are of a state that goes on changing while they are written (see `docs/crewai.md`).

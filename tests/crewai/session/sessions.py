@@ -1,0 +1,57 @@
+"""Programs with crews under a session: how they are run, and what the model says to them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from lockstep.testing import Answer, Request, ToolCall
+
+PROGRAMS = Path(__file__).parent / "programs"
+NOWHERE = {"OPENAI_API_KEY": "sk-other", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+SWITCHES = {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "CREWAI_DISABLE_VERSION_CHECK": "true"}
+
+
+def answer(request: Request) -> Answer:
+    """A tool call where the agent has a tool that it has not used, then words that are never the same."""
+    body: Any = request.json
+    used = any(each["role"] == "tool" for each in body["messages"])
+    if body.get("tools") and not used:
+        return Answer(calls=(ToolCall("look", {"what": "tea"}),))
+    return Answer(f"Thought: I now can give a great answer\nFinal Answer: answer {request.number}")
+
+
+class Machine:
+    """A machine with an empty home folder, on which programs run."""
+
+    def __init__(self, place: Path) -> None:
+        self.home, self.work = place / "home", place / "work"
+        for folder in (self.home, self.work):
+            folder.mkdir()
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command in the folder of the programs."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CREWAI_", "OTEL_", "XDG_"))}
+        return subprocess.run(
+            words, cwd=self.work, env={**inherited, "HOME": str(self.home), **variables}, capture_output=True, text=True,
+            check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def lockstep(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.run(sys.executable, "-m", "lockstep", *words, **variables)
+
+    def record(self, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Records one of the programs, as the run of its name."""
+        (self.work / f"{name}.py").write_text((PROGRAMS / f"{name}.py").read_text())
+        return self.lockstep("record", "--run", name, "--", sys.executable, f"{name}.py", **variables)
+
+    def kept(self) -> dict[str, bytes]:
+        """What lies in the home folder, but for SQLite's own notes."""
+        return {
+            str(path.relative_to(self.home)): path.read_bytes()
+            for path in sorted(self.home.rglob("*"))
+            if path.is_file() and not path.name.endswith(("-wal", "-shm"))
+        }  # fmt: skip
