@@ -52,7 +52,7 @@ class Shelf:
         return read
 
     def writes(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        """One that changes what is kept and returns nothing: in a replay or fork it does nothing, or fails as it did."""
+        """One that changes what is kept and returns nothing: a replay does nothing, or fails as that did."""
 
         @functools.wraps(plain)
         def write(*args: Any, **options: Any) -> Any:
@@ -84,12 +84,12 @@ class Shelf:
 def _unread(lane: Lane, what: str, place: str, real: Callable[[], Any]) -> Any:
     """Replay: what the recorded program did not read. Nothing is known of it where that was interrupted."""
     session = lane.session
-    if session.past_end(lane):
-        return lanes.ours(real)()
-    session.diverge(
-        Code.READS, f"{what} is read, which the recorded program did not do here", lane=lane, kind="read", name=SOURCE,
-        path=place, expected="(not read)", actual="read",
-    )  # fmt: skip
+    if not session.past_end(lane):
+        session.diverge(
+            Code.READS, f"{what} is read, which the recorded program did not do here", lane=lane, kind="read",
+            name=SOURCE, path=place, expected="(not read)", actual="read",
+        )  # fmt: skip
+    return lanes.ours(real)()
 
 
 def _found(looks: Looks, place: str, number: int, real: Callable[[], Any], reads: bool) -> Any:
@@ -140,9 +140,9 @@ def _functions(shelf: Shelf, reads: tuple[str, ...] = (), writes: tuple[str, ...
 
 
 def _users(module: Any) -> None:
-    _functions(Shelf("the user's settings"), reads=("_load_user_data",), writes=("_save_user_data", "update_user_data"))(
-        module
-    )
+    _functions(
+        Shelf("the user's settings"), reads=("_load_user_data",), writes=("_save_user_data", "update_user_data")
+    )(module)
 
 
 def _versions(module: Any) -> None:

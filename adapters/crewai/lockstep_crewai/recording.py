@@ -67,7 +67,6 @@ class Recording:
         self._broken = False  # the store cannot be opened: said once
         self._turn: Turn | None = None
         self._steps = Steps()
-        self._session: insession.Steps | None = None
         self._faults: set[str] = set()
         self._said: set[str] = set()  # that are in the log
         self._lock: Any = untapped.RLock()  # of steps, of which several may be done at once
@@ -105,7 +104,7 @@ class Recording:
 
     def begins(self, asked: Asked, before: Moment) -> None:
         self._steps.turn()
-        if self._in_session() is None:
+        if sessions.session is None:
             try:
                 journal = self.journal()
                 if journal is None:
@@ -118,7 +117,11 @@ class Recording:
 
     def step(self, moment: Moment) -> None:
         try:
-            with self._lock:
+            session = sessions.session
+            if session is not None:
+                insession.step(session, moment)
+                return
+            with self._lock:  # never while a session has us wait for another thread
                 self._write(moment)
         except Exception as error:
             self.fault(f"the step {moment.at}", error)
@@ -164,19 +167,7 @@ class Recording:
                     self.fault("the run of what is wrapped", error)
             return self._journal
 
-    def _in_session(self) -> insession.Steps | None:
-        session = sessions.session
-        if session is None:
-            self._session = None
-        elif self._session is None or self._session.session is not session:
-            self._session = insession.Steps(session)
-        return self._session
-
     def _write(self, moment: Moment) -> None:
-        within = self._in_session()
-        if within is not None:
-            within.step(moment)
-            return
         journal = self.journal()
         if journal is None:
             return

@@ -12,7 +12,11 @@ from lockstep.testing import Answer, Request, ToolCall
 
 PROGRAMS = Path(__file__).parent / "programs"
 NOWHERE = {"OPENAI_API_KEY": "sk-other", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-SWITCHES = {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "CREWAI_DISABLE_VERSION_CHECK": "true"}
+SWITCHES = {
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "CREWAI_TRACING_ENABLED": "false",
+    "CREWAI_DISABLE_VERSION_CHECK": "true",
+}
 
 
 def answer(request: Request) -> Answer:
@@ -34,10 +38,12 @@ class Machine:
 
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Runs a command in the folder of the programs."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CREWAI_", "OTEL_", "XDG_"))}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(("CREWAI_", "OTEL_", "XDG_"))
+        }
         return subprocess.run(
-            words, cwd=self.work, env={**inherited, "HOME": str(self.home), **variables}, capture_output=True, text=True,
-            check=False, stdin=subprocess.DEVNULL,
+            words, cwd=self.work, env={**inherited, "HOME": str(self.home), **variables}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     def lockstep(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -3,9 +3,11 @@ from crewai.flow.flow import Flow, listen, router, start
 from crewai.flow.persistence import persist
 from pydantic import BaseModel
 
+
 class State(BaseModel):
     n: int = 0
     said: str = ""
+
 
 @persist()
 class Counting(Flow[State]):
@@ -23,6 +25,7 @@ class Counting(Flow[State]):
     def grow(self):
         self.state.n += 10
         return f"{self.state.n} {self.state.said}"
+
 
 if __name__ == "__main__":
     flow = Counting()

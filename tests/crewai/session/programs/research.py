@@ -3,13 +3,16 @@
 from crewai import Agent, Crew, Process, Task
 from crewai.tools import BaseTool
 
+
 class Look(BaseTool):
     name: str = "look"
     description: str = "Looks something up."
 
     def _run(self, what: str) -> str:
         import random
+
         return f"{what}: {random.random()}"
+
 
 researcher = Agent(role="Researcher", goal="Find out", backstory="Curious.", tools=[Look()], llm="openai/gpt-4o")
 writer = Agent(role="Writer", goal="Write", backstory="Terse.", llm="openai/gpt-4o")
