@@ -1,0 +1,399 @@
+"""What a model's call is heard to say while it runs, and says again when it is served: its events on CrewAI's bus, the
+chunks of a stream, the tokens that it counts, and the hooks that it calls itself.
+
+Heard, in the order in which it came, as pieces of the call (`Call.part`):
+
+    "text"                                  a chunk of the answer
+    {"chunk": text, "response_id": id}      the first chunk of an answer that has an id; those after it have the same
+    {"chunk": text, "tool_call": {…}}       a chunk of the arguments of a tool call: its "id", "name" and "index", which
+                                            add up to its arguments ("arguments" where they do not)
+    {"thinking": text}                      a chunk of what the model thinks, with such an id too
+    {"failed": text}                        it said that it failed
+    {"usage": {…}}                          it counted tokens, and did so again later
+    {"event": "started"}                    it said that it began, as CrewAI's own models always do first
+    {"event": "completed", …}               it said that it was over, and something else after that
+    {"hooks": "before"}                     it had the program's hooks look at its request …
+    {"hooks": "after", "said": text}        … and at this answer
+
+What usually is said is no piece, but part of the outcome: that it began, what tokens it used, and that it is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any
+
+from crewai.events.event_bus import CrewAIEventsBus, crewai_event_bus
+from crewai.events.types import mcp_events
+from crewai.events.types.llm_events import (
+    LLMCallCompletedEvent,
+    LLMCallFailedEvent,
+    LLMCallStartedEvent,
+    LLMCallType,
+    LLMStreamChunkEvent,
+    LLMThinkingChunkEvent,
+)
+from crewai.hooks.dispatch import InterceptionPoint, get_hooks, get_scoped_hooks
+from crewai.hooks.llm_hooks import model_call_hooks_already_dispatched
+from crewai.llms.base_llm import BaseLLM
+from crewai.utilities.token_counter_callback import TokenCalcHandler
+from lockstep_crewai import classes
+from lockstep_crewai.canonical import inert
+
+from lockstep.log.model import Value
+from lockstep.session.call import Call
+
+STARTED, COMPLETED = "started", "completed"
+
+# The model's call whose own code is running, where one listens to it.
+hearing: ContextVar[Listener | None] = ContextVar("lockstep_crewai_heard", default=None)
+
+
+def install() -> None:
+    """Listens to CrewAI's bus, and to the tokens and hooks of models. Once."""
+    classes.wrap(CrewAIEventsBus, "emit", _emitting)
+    classes.each(BaseLLM, _listen)
+
+
+def _listen(cls: type) -> None:
+    classes.wrap(cls, "_track_token_usage_internal", _tracking)
+    classes.wrap(cls, "_invoke_before_llm_call_hooks", _before)
+    classes.wrap(cls, "_invoke_after_llm_call_hooks", _after)
+
+
+def _emitting(plain: Any) -> Any:
+    @wraps(plain)
+    def emit(self: Any, source: Any, event: Any) -> Any:
+        heard = hearing.get()
+        if heard is not None:
+            heard.event(event)
+        return plain(self, source, event)
+
+    return emit
+
+
+def _tracking(plain: Any) -> Any:
+    @wraps(plain)
+    def track(self: Any, usage_data: Any) -> Any:
+        heard = hearing.get()
+        if heard is not None:
+            heard.used(usage_data)
+            with listening(None):  # one that overrides another may call that
+                return plain(self, usage_data)
+        return plain(self, usage_data)
+
+    return track
+
+
+def _before(plain: Any) -> Any:
+    @wraps(plain)
+    def before(self: Any, *args: Any, **options: Any) -> Any:
+        heard = hearing.get()
+        if heard is not None and _looks(InterceptionPoint.PRE_MODEL_CALL):
+            heard.part({"hooks": "before"})
+        return plain(self, *args, **options)
+
+    return before
+
+
+def _after(plain: Any) -> Any:
+    @wraps(plain)
+    def after(self: Any, messages: Any, response: Any, *args: Any, **options: Any) -> Any:
+        heard = hearing.get()
+        if heard is not None and isinstance(response, str) and _looks(InterceptionPoint.POST_MODEL_CALL):
+            heard.part({"hooks": "after", "said": response})
+        return plain(self, messages, response, *args, **options)
+
+    return after
+
+
+def _looks(point: InterceptionPoint) -> bool:
+    """Whether a model's call is about to have hooks look at it: its agent has not done so, and there are some."""
+    return not model_call_hooks_already_dispatched() and bool(get_hooks(point) or get_scoped_hooks(point))
+
+
+@contextmanager
+def listening(heard: Listener | None) -> Iterator[None]:
+    """In this block this one listens, or nobody."""
+    token = hearing.set(heard)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # a coroutine that was dropped half way is closed in another context
+            hearing.reset(token)
+
+
+def is_own(llm: Any, method: str) -> bool:
+    """Whether a model's call is CrewAI's own code, which says that it begins, and that it is over."""
+    defining = next((cls for cls in type(llm).__mro__ if method in vars(cls)), BaseLLM)
+    return defining is not BaseLLM and defining.__module__.startswith("crewai.")
+
+
+class Listener:
+    """Listens to a call, and makes nothing of it."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def part(self, value: Value) -> None:
+        """What is heard, as a piece of the call."""
+
+    def event(self, event: Any) -> None:
+        """What goes to the bus while the call runs."""
+
+    def used(self, usage: Any) -> None:
+        """Tokens that a model counts."""
+
+
+class Overheard(Listener):
+    """Listens to a tool: to what its connection to an MCP server says on the bus. Anything else is said by agents and
+    models that the tool has, and is not said again when it is served."""
+
+    def event(self, event: Any) -> None:
+        if type(event).__module__ == _SERVERS:
+            told = inert(event.model_dump(mode="json", exclude=_DRAWN, exclude_none=True))
+            self._call.part({"event": type(event).__name__, "of": told})
+
+
+def repeat(source: Any, value: Value) -> None:
+    """Says again what was overheard."""
+    if not isinstance(value, dict) or "of" not in value:
+        return
+    made = getattr(mcp_events, str(value.get("event")), None)
+    if made is not None:
+        crewai_event_bus.emit(source, made.model_validate(value["of"]))
+
+
+_SERVERS = mcp_events.__name__
+# What the bus puts on an event, anew each time.
+_DRAWN = frozenset({
+    "event_id", "parent_event_id", "previous_event_id", "triggered_by_event_id", "started_event_id",
+    "emission_sequence", "timestamp", "source_fingerprint", "fingerprint_metadata",
+})  # fmt: skip
+
+
+class Heard(Listener):
+    """Listens to one call of a model that runs for real."""
+
+    def __init__(self, call: Call, *, own: bool) -> None:
+        """`own`: see `is_own`."""
+        super().__init__(call)
+        self._own = own
+        self._began = False
+        self._over: LLMCallCompletedEvent | None = None  # said, and nothing after it
+        self._usage: Value = None
+        self._id: str | None = None
+        self._arguments: dict[int, str] = {}
+
+    def part(self, value: Value) -> None:
+        """One piece. What was held back since it usually is the last is one now, too."""
+        self._flush()
+        self._call.part(value)
+
+    def event(self, event: Any) -> None:
+        """What goes to the bus while the call runs."""
+        kind = type(event)
+        if kind is LLMStreamChunkEvent:
+            self.part(self._chunk(event))
+        elif kind is LLMCallStartedEvent:
+            if self._own and not self._began:
+                self._began = True
+            else:
+                self.part({"event": STARTED})
+        elif kind is LLMCallCompletedEvent:
+            self._flush()
+            self._over = event
+        elif kind is LLMCallFailedEvent:
+            self.part({"failed": event.error})
+        elif kind is LLMThinkingChunkEvent:
+            self.part(self._identified({"thinking": event.chunk}, event))
+
+    def used(self, usage: Any) -> None:
+        """Tokens that the model counts."""
+        if self._usage is not None:
+            self._call.part({"usage": self._usage})
+        self._usage = inert(usage)
+
+    def outcome(self, result: Any) -> dict[str, Value]:
+        """What of the end was heard, beside the result itself."""
+        found: dict[str, Value] = {}
+        over, own = self._over, self._own
+        usage = self._usage
+        if usage is not None:
+            found["usage"] = usage
+        if over is not None and own:
+            if over.usage is not None and usage is None:
+                found["uncounted"] = inert(over.usage)
+            told = {"finish_reason": over.finish_reason, "response_id": over.response_id}
+            found.update({name: value for name, value in told.items() if value is not None})
+            if over.call_type is not call_type(result):
+                found["call_type"] = over.call_type.value
+        elif over is not None:
+            self._flush()
+        if own and over is None:
+            found["silent"] = [COMPLETED]  # as LiteLLM's, which says nothing of an answer that calls tools
+        return found
+
+    def failed(self) -> None:
+        """The call raised: what was held back is told."""
+        self._flush()
+        if self._usage is not None:
+            self._call.part({"usage": self._usage})
+
+    def _flush(self) -> None:
+        over, self._over = self._over, None
+        if over is not None:
+            told: dict[str, Value] = {"event": COMPLETED, "response": inert(over.response)}
+            told["call_type"] = over.call_type.value
+            if over.usage is not None:
+                told["usage"] = inert(over.usage)
+            if over.finish_reason is not None:
+                told["finish_reason"] = over.finish_reason
+            self._call.part(told)
+
+    def _identified(self, told: dict[str, Value], event: Any) -> dict[str, Value]:
+        if event.response_id != self._id:
+            self._id = told["response_id"] = event.response_id
+        return told
+
+    def _chunk(self, event: LLMStreamChunkEvent) -> Value:
+        told = self._identified({"chunk": event.chunk}, event)
+        if event.tool_call is not None:
+            asked = event.tool_call
+            so_far = self._arguments.get(asked.index, "") + event.chunk
+            self._arguments[asked.index] = asked.function.arguments
+            about: dict[str, Value] = {"id": asked.id, "name": asked.function.name, "index": asked.index}
+            if so_far != asked.function.arguments:
+                about["arguments"] = asked.function.arguments
+            told["tool_call"] = about
+        elif event.call_type is not None:
+            told["call_type"] = event.call_type.value
+        return told if len(told) > 1 else event.chunk
+
+
+def call_type(result: Any) -> LLMCallType:
+    """What kind of an answer a result is."""
+    return LLMCallType.TOOL_CALL if isinstance(result, list) else LLMCallType.LLM_CALL
+
+
+class Voice:
+    """Says for a model that is served what it was heard to say. In a call context of CrewAI's (`llm_call_context`)."""
+
+    def __init__(self, llm: Any, asked: Mapping[str, Any], *, own: bool) -> None:
+        """`asked`: the arguments of the call, by their names."""
+        self._llm = llm
+        self._asked = asked
+        self._own = own
+        self._of = {"from_task": asked.get("from_task"), "from_agent": asked.get("from_agent")}
+        self._id: str | None = None
+        self._arguments: dict[int, str] = {}
+        self._started = False
+        self._stopped: Exception | None = None  # what a hook raised, which did not let the request go out
+        self._said: str | None = None
+
+    def begin(self) -> None:
+        """It begins, where it usually says so."""
+        if self._own:
+            self._start()
+
+    def part(self, value: Value) -> None:
+        """One piece that was heard."""
+        if isinstance(value, str):
+            self._llm._emit_stream_chunk_event(value, **self._of, response_id=self._id)
+        elif isinstance(value, dict):
+            said: Any = value
+            self._id = said.get("response_id", self._id)
+            if "chunk" in said:
+                self._chunk(said)
+            elif "thinking" in said:
+                self._llm._emit_thinking_chunk_event(said["thinking"], **self._of, response_id=self._id)
+            elif "failed" in said:
+                self._llm._emit_call_failed_event(said["failed"], **self._of)
+            elif "usage" in said and "event" not in said:
+                self._count(said["usage"])
+            elif said.get("event") == STARTED:
+                self._start()
+            elif said.get("event") == COMPLETED:
+                self._complete(said.get("response"), said)
+            elif said.get("hooks") == "before":
+                self._before()
+            elif said.get("hooks") == "after":
+                self._said = str(said.get("said"))
+
+    def let_through(self) -> None:
+        """Raises what a hook of the program's raised, if one did not let the request go out."""
+        if self._stopped is not None:
+            raise self._stopped
+
+    def over(self, result: Any, outcome: Mapping[str, Any]) -> Any:
+        """It is over: what the program gets, which its hooks may have something to say to."""
+        usage = outcome.get("usage")
+        if usage:
+            self._count(usage)
+        if self._own and COMPLETED not in outcome.get("silent", ()):
+            said = self._said if self._said is not None else result
+            told = {"usage": outcome.get("uncounted", usage), **{k: v for k, v in outcome.items() if k in _TOLD}}
+            told.setdefault("call_type", call_type(result).value)
+            dumping = getattr(said, "model_dump_json", None)
+            self._complete(dumping() if dumping is not None else said, told)
+        if self._said is not None and isinstance(result, str):
+            return self._llm._invoke_after_llm_call_hooks(self._messages(), self._said, self._of["from_agent"])
+        return result
+
+    def _start(self) -> None:
+        if self._started:
+            return
+        self._started = True
+        asked = self._asked
+        self._llm._emit_call_started_event(
+            messages=asked.get("messages"), tools=asked.get("tools"), callbacks=asked.get("callbacks"),
+            available_functions=asked.get("available_functions"), **self._of,
+        )  # fmt: skip
+
+    def _complete(self, response: Any, told: Mapping[str, Any]) -> None:
+        self._llm._emit_call_completed_event(
+            response=response, call_type=LLMCallType(told.get("call_type", "llm_call")), messages=self._messages(),
+            usage=told.get("usage"), finish_reason=told.get("finish_reason"), response_id=told.get("response_id"),
+            **self._of,
+        )  # fmt: skip
+
+    def _chunk(self, said: Mapping[str, Any]) -> None:
+        kind, tool_call = said.get("call_type"), None
+        if "tool_call" in said:
+            about = said["tool_call"]
+            index = int(about.get("index") or 0)
+            so_far = str(about.get("arguments", self._arguments.get(index, "") + said["chunk"]))
+            self._arguments[index] = so_far
+            function = {"name": about.get("name"), "arguments": so_far}
+            tool_call = {"id": about.get("id"), "function": function, "type": "function", "index": index}
+            kind = LLMCallType.TOOL_CALL.value
+        self._llm._emit_stream_chunk_event(
+            said["chunk"], **self._of, tool_call=tool_call, call_type=LLMCallType(kind) if kind is not None else None,
+            response_id=self._id,
+        )  # fmt: skip
+
+    def _count(self, usage: Any) -> None:
+        self._llm._track_token_usage_internal(usage)
+        if getattr(self._llm, "is_litellm", False):  # only LiteLLM's has its callers count beside it
+            for callback in self._asked.get("callbacks") or ():
+                if isinstance(callback, TokenCalcHandler):
+                    callback.log_success_event({}, {"usage": usage}, 0, 0)
+
+    def _before(self) -> None:
+        try:
+            self._llm._invoke_before_llm_call_hooks(self._messages(), self._of["from_agent"])
+        except Exception as error:
+            self._stopped = error
+
+    def _messages(self) -> list[Any]:
+        found = self._asked.get("messages")
+        if isinstance(found, str):
+            return [{"role": "user", "content": found}]
+        return [{name: value for name, value in each.items() if name != _BREAKPOINT} for each in found or ()]
+
+
+_TOLD = frozenset({"finish_reason", "response_id", "call_type"})
+_BREAKPOINT = "cache_breakpoint"

@@ -1,0 +1,12 @@
+"""All that asks the outside: its seams, put into CrewAI's classes."""
+
+from __future__ import annotations
+
+from lockstep_crewai import events, files, humans, models, parallel, refused, servers, tools
+
+
+def install() -> None:
+    """Puts in the seams of models, tools, servers, humans, files, memory and knowledge, and of what runs at once. They
+    do nothing where nobody asks. Call it before each run: some classes say nothing of subclasses made later."""
+    for part in (events, models, tools, servers, parallel, humans, files, refused):
+        part.install()

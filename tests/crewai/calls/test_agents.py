@@ -1,0 +1,211 @@
+"""What agents, crews and guardrails ask, recorded and served where CrewAI asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asked import Tape
+from crew_events import Heard
+from crewai.llms.providers.openai.completion import OpenAICompletion
+from crewai.tools import tool
+from crewai.types.streaming import CrewStreamingOutput
+from pydantic import BaseModel
+
+from crewai import LLM, Agent, Crew, Process, Task
+from lockstep.testing import Answer, Provider, Request, ToolCall
+
+ran: list[str] = []
+
+
+class TextOnly(OpenAICompletion):
+    """A model that cannot be given tools."""
+
+    def supports_function_calling(self) -> bool:
+        return False
+
+
+class Verdict(BaseModel):
+    score: int
+
+
+def agent(role: str, **more: Any) -> Agent:
+    llm = more.pop("llm", None) or LLM(model="openai/gpt-4o")
+    return Agent(role=role, goal=f"be a {role}", backstory="You do your work.", llm=llm, **more)
+
+
+def task(name: str, **more: Any) -> Task:
+    return Task(name=name, description=name, expected_output="a text", **more)
+
+
+@tool("look_up")
+def look_up(order: int) -> str:
+    """Looks an order up."""
+    ran.append("look_up")
+    return f"order {order}, look {len(ran)}"
+
+
+def asker(request: Request) -> str:
+    said = json.dumps(request.json["messages"][0])
+    return said.split("You are ")[1].split(".")[0] if "You are " in said else ""
+
+
+def turns(request: Request) -> int:
+    return sum(message["role"] == "assistant" for message in request.json["messages"])
+
+
+def sequential(**more: Any) -> Any:
+    writer, critic = agent("writer", tools=[look_up]), agent("critic")
+    first = task("draft", agent=writer)
+    return Crew(agents=[writer, critic], tasks=[first, task("judge", agent=critic, context=[first])], **more).kickoff()
+
+
+def said(request: Request) -> Answer:
+    if asker(request) == "writer" and turns(request) == 0:
+        return Answer(calls=(ToolCall("look_up", {"order": 7}),))
+    return Answer(f"{asker(request)} says {request.number}")
+
+
+def text_only() -> Any:
+    writer = agent("writer", tools=[look_up], llm=TextOnly(model="gpt-4o"))
+    return Crew(agents=[writer], tasks=[task("draft", agent=writer)]).kickoff()
+
+
+def said_in_words(request: Request) -> Answer:
+    if turns(request) == 0:
+        return Answer('Thought: look\nAction: look_up\nAction Input: {"order": 7}')
+    return Answer(f"Thought: done\nFinal Answer: fine {request.number}")
+
+
+def hierarchical() -> Any:
+    crew = Crew(
+        agents=[agent("writer", tools=[look_up])], tasks=[task("draft")], process=Process.hierarchical,
+        manager_llm=LLM(model="openai/gpt-4o"),
+    )  # fmt: skip
+    return crew.kickoff()
+
+
+def managed(request: Request) -> Answer:
+    if asker(request) == "Crew Manager" and turns(request) == 0:
+        given = {"task": "draft", "context": "order 7", "coworker": "writer"}
+        return Answer(calls=(ToolCall("delegate_work_to_coworker", given),))
+    return said(request)
+
+
+def planned() -> Any:
+    writer = agent("writer", tools=[look_up])
+    crew = Crew(
+        agents=[writer], tasks=[task("draft", agent=writer)], planning=True, planning_llm=LLM(model="openai/gpt-4o")
+    )
+    return crew.kickoff()
+
+
+def said_by_plan(request: Request) -> Answer:
+    if asker(request) == "Task Execution Planner":
+        plan = {"list_of_plans_per_task": [{"task_number": 1, "task": "draft", "plan": f"look {request.number}"}]}
+        return Answer(json.dumps(plan))
+    return said(request)
+
+
+looked_at: list[str] = []
+
+
+def guarded() -> Any:
+    def short(output: Any):  # type: ignore[no-untyped-def]
+        looked_at.append(output.raw)
+        return (True, output.raw) if len(looked_at) % 2 == 0 else (False, "say it once more")
+
+    writer = agent("writer")
+    return Crew(agents=[writer], tasks=[task("draft", agent=writer, guardrail=short)]).kickoff()
+
+
+def guarded_by_model() -> Any:
+    writer = agent("writer")
+    return Crew(agents=[writer], tasks=[task("draft", agent=writer, guardrail="it is short")]).kickoff()
+
+
+def guarding(request: Request) -> Answer:
+    if asker(request) == "Guardrail Agent":
+        return Answer(json.dumps({"valid": request.number > 2, "feedback": "shorter"}))
+    return Answer(f"text {request.number}")
+
+
+def typed() -> Any:
+    writer = agent("writer")
+    return Crew(agents=[writer], tasks=[task("draft", agent=writer, output_pydantic=Verdict)]).kickoff()
+
+
+def judged(request: Request) -> Answer:
+    return Answer(json.dumps({"score": request.number}))
+
+
+KINDS: dict[str, tuple[Callable[[], Any], Callable[[Request], Answer]]] = {
+    "sequential": (sequential, said),
+    "streaming": (lambda: sequential(stream=True), said),
+    "in a loop": (lambda: asyncio.run(kicked_off(sequential_crew())), said),
+    "in words": (text_only, said_in_words),
+    "in words in a loop": (lambda: asyncio.run(kicked_off(text_only_crew())), said_in_words),
+    "hierarchical": (hierarchical, managed),
+    "planned": (planned, said_by_plan),
+    "guarded by a function": (guarded, lambda request: Answer(f"text {request.number}")),
+    "guarded by a model": (guarded_by_model, guarding),
+    "typed": (typed, judged),
+}
+
+
+def sequential_crew() -> Crew:
+    writer = agent("writer", tools=[look_up])
+    return Crew(agents=[writer], tasks=[task("draft", agent=writer)])
+
+
+def text_only_crew() -> Crew:
+    writer = agent("writer", tools=[look_up], llm=TextOnly(model="gpt-4o"))
+    return Crew(agents=[writer], tasks=[task("draft", agent=writer)])
+
+
+async def kicked_off(crew: Crew) -> Any:
+    return await crew.akickoff()
+
+
+def told(result: Any) -> Any:
+    """What a kickoff came to, as far as it is to be the same again."""
+    if isinstance(result, CrewStreamingOutput):
+        return [[chunk.content for chunk in result], *told(result.result)]
+    assert hasattr(result, "raw"), result
+    return [result.raw, result.pydantic, result.token_usage.model_dump()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_asked_again(provider: Provider, tape: Tape, heard: Heard, kind: str) -> None:
+    run, script = KINDS[kind]
+    ran.clear()
+    looked_at.clear()
+    provider.script = script
+    first = tape.record(lambda: told(run()))
+    assert tape.faults == [] and not isinstance(first, BaseException), first
+    events, tools, requests = heard.taken(), [*ran], provider.requests
+    assert len([call for call in tape.calls() if call[1] == "model"]) == requests
+    assert len([call for call in tape.calls() if call[1] == "tool"]) == len(tools)
+    provider.stop()
+    again = tape.replay(lambda: told(run()))
+    assert again == first
+    assert heard.taken() == events
+    assert ran == tools and provider.requests == requests
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_recorded_or_not_it_is_the_same(provider: Provider, tape: Tape, heard: Heard, kind: str) -> None:
+    run, script = KINDS[kind]
+    ran.clear()
+    looked_at.clear()
+    provider.script = script
+    plain, events, asked = told(run()), heard.taken(), [request.json for request in provider.seen]
+    ran.clear()
+    looked_at.clear()
+    provider.seen.clear()
+    assert tape.record(lambda: told(run())) == plain
+    assert heard.taken() == events
+    assert [request.json for request in provider.seen] == asked
