@@ -8,14 +8,14 @@ from contextvars import ContextVar
 from typing import Any
 
 import msgspec
-from lockstep.session.native.answers import Question, Running
-from lockstep_crewai.events import Listener, listening
-from lockstep_crewai.places import Place
 
 from lockstep.log.model import Status, Value
 from lockstep.session import snapshot
 from lockstep.session.call import failed
 from lockstep.session.native import answers
+from lockstep.session.native.answers import Question, Running
+from lockstep_crewai.events import Listener, listening
+from lockstep_crewai.places import Place
 
 # Kind and name of the call whose own code is running, both "" outside of one.
 inside: ContextVar[tuple[str, str]] = ContextVar("lockstep_crewai_inside", default=("", ""))

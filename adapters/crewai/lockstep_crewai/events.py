@@ -40,11 +40,11 @@ from crewai.hooks.dispatch import InterceptionPoint, get_hooks, get_scoped_hooks
 from crewai.hooks.llm_hooks import model_call_hooks_already_dispatched
 from crewai.llms.base_llm import BaseLLM
 from crewai.utilities.token_counter_callback import TokenCalcHandler
-from lockstep_crewai import classes
-from lockstep_crewai.canonical import inert
 
 from lockstep.log.model import Value
 from lockstep.session.call import Call
+from lockstep_crewai import classes
+from lockstep_crewai.canonical import inert
 
 STARTED, COMPLETED = "started", "completed"
 

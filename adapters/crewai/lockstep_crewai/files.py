@@ -11,13 +11,13 @@ from functools import wraps
 from typing import Any
 
 from crewai.task import Task
+
+from lockstep.log.model import Value
 from lockstep.session.native.answers import Question
+from lockstep.session.policy import Declared
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
-
-from lockstep.log.model import Value
-from lockstep.session.policy import Declared
 
 FILE, NAME = "file", "output_file"  # kind and name of the effect
 _OWN = Declared("read", "it writes down what the crew answered, and nothing else")

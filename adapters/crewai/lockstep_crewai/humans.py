@@ -22,15 +22,15 @@ from crewai.flow.async_feedback.types import HumanFeedbackPending
 from crewai.flow.input_provider import InputResponse
 from crewai.flow.runtime import Flow
 from crewai.hooks import llm_hooks, tool_hooks
+
+from lockstep.errors import Code, LockstepError
+from lockstep.log.model import Value
 from lockstep.session.native.answers import Question
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
 from lockstep_crewai.layout import HUMAN
 from lockstep_crewai.places import Place
-
-from lockstep.errors import Code, LockstepError
-from lockstep.log.model import Value
 
 TERMINAL, ASK, FEEDBACK = "input", "ask", "feedback"
 

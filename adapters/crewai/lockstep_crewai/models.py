@@ -24,20 +24,20 @@ from typing import Any
 
 from crewai.llms.base_llm import BaseLLM, llm_call_context
 from crewai.utilities.internal_instructor import InternalInstructor
-from lockstep.session.native.answers import Question
-from lockstep_crewai import asking, classes, current, events
-from lockstep_crewai.asking import Leaf
-from lockstep_crewai.canonical import inert
-from lockstep_crewai.events import Heard, Voice
-from lockstep_crewai.layout import MODEL
-from lockstep_crewai.places import Place
 from pydantic import BaseModel
 
 from lockstep.log.model import Status, Value
 from lockstep.session import shapes, snapshot
 from lockstep.session.call import failed
 from lockstep.session.native import answers
+from lockstep.session.native.answers import Question
 from lockstep.session.policy import Declared
+from lockstep_crewai import asking, classes, current, events
+from lockstep_crewai.asking import Leaf
+from lockstep_crewai.canonical import inert
+from lockstep_crewai.events import Heard, Voice
+from lockstep_crewai.layout import MODEL
+from lockstep_crewai.places import Place
 
 # What a model is set to that has a say in its answer. Address, key and clients are left out: another server may answer.
 _SET = (

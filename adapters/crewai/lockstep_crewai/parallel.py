@@ -11,6 +11,7 @@ from typing import Any
 
 from crewai.agents.agent_executor import AgentExecutor
 from crewai.agents.step_executor import StepExecutor
+
 from lockstep_crewai import classes, current, naming
 
 # The calls of one answer that are about to run at once, in their order. Each thread gets it with its context.

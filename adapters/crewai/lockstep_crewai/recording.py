@@ -17,7 +17,7 @@ from lockstep.session import current as sessions
 from lockstep.session.call import Call
 from lockstep.session.effects import Ignored
 from lockstep.session.native import Journal
-from lockstep_crewai import books, insession, layout, wrapping
+from lockstep_crewai import books, insession, layout, refused, wrapping
 from lockstep_crewai.adapter import adapter
 from lockstep_crewai.layout import Moment
 from lockstep_crewai.seams import Asked, Seams
@@ -42,9 +42,11 @@ def wrap[T](target: T, *, run: str | None = None, store: str | os.PathLike[str] 
     store  path of the store; found as ever if not told
 
     While a session is on, it is recorded there and not in a run of its own. Returns the target. Raises TargetError
-    LS402 for what is none of them, or is wrapped already; AdapterError LS410 for a version of CrewAI that lacks what is
+    LS402 for what is none of them, or is wrapped already, LS411 for what has a part that is not recorded, such as
+    memory; AdapterError LS410 for a version of CrewAI that lacks what is
     needed.
     """
+    refused.check(target)
     name = run.removeprefix(f"{adapter.name}/") if run else None
     recording = Recording(name, store)
     root = Root(target, Seams(recording, recording), lane=quote(name) if name else "")

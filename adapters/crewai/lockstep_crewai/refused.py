@@ -17,15 +17,15 @@ from crewai.agents.agent_adapters.base_agent_adapter import BaseAgentAdapter
 from crewai.knowledge.knowledge import Knowledge
 from crewai.llms.base_llm import BaseLLM
 from crewai.memory.unified_memory import Memory
+
+from lockstep.errors import Code, LockstepError, TargetError
+from lockstep.log.model import Value
 from lockstep.session.native.answers import Question
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
 from lockstep_crewai.layout import TOOL
 from lockstep_crewai.places import Place
-
-from lockstep.errors import Code, LockstepError, TargetError
-from lockstep.log.model import Value
 
 _MEMORY = (
     "remember", "remember_many", "recall", "extract_memories", "forget", "update", "list_scopes", "list_records",

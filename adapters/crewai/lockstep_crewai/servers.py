@@ -14,18 +14,18 @@ from typing import Any
 from crewai.mcp.client import MCPClient
 from crewai.mcp.tool_resolver import MCPToolResolver
 from crewai.utilities.string_utils import sanitize_tool_name
+from mcp import ClientSession
+
+from lockstep.log.model import Value
+from lockstep.session import declarations
 from lockstep.session.native.answers import Question
+from lockstep.session.policy import Declared
+from lockstep.tools import annotated
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
 from lockstep_crewai.events import Overheard, repeat
 from lockstep_crewai.layout import TOOL
-from mcp import ClientSession
-
-from lockstep.log.model import Value
-from lockstep.session import declarations
-from lockstep.session.policy import Declared
-from lockstep.tools import annotated
 
 _LISTS = Declared("read", "it only lists tools")
 

@@ -23,17 +23,17 @@ from crewai.tools.agent_tools.deferred_tool_result_reader import DeferredToolRes
 from crewai.tools.agent_tools.read_file_tool import ReadFileTool
 from crewai.tools.base_tool import BaseTool
 from crewai.tools.structured_tool import CrewStructuredTool
+
+from lockstep.log.model import Value
 from lockstep.session.native.answers import Question
+from lockstep.session.policy import Declared
+from lockstep.tools import declared
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
 from lockstep_crewai.events import Overheard, repeat
 from lockstep_crewai.layout import TOOL
 from lockstep_crewai.places import Place
-
-from lockstep.log.model import Value
-from lockstep.session.policy import Declared
-from lockstep.tools import declared
 
 # Whose own code runs: it asks other agents, or looks at what the run has.
 _RUN = (BaseAgentTool, DeferredToolResultReader, AddImageTool, LoadSkillTool)

@@ -37,7 +37,7 @@ _LOOK = 0.01  # seconds between two looks at whether something is running
 
 # Modules of this package whose `install()` puts seams into classes of CrewAI's, in this order. Each may be called
 # again, for classes that there were not before.
-_SEAMS = ("turns", "hooks")
+_SEAMS = ("turns", "hooks", "leaves")
 
 
 class Strands:
@@ -109,7 +109,8 @@ class Root:
             if self.on:
                 return False
             self.on, self.names, self.strands = True, Names(), Strands()
-            return True
+        install(type(self.target))  # of classes, too, that there were not when it was wrapped
+        return True
 
     def end(self) -> None:
         self.on = False

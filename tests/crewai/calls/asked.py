@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from functools import cache
 from typing import Any
 
-from lockstep_crewai import current, leaves
-from lockstep_crewai.current import Scope
-from lockstep_crewai.seams import Seams
+from crewai.flow import Flow
 
 from lockstep.errors import Difference, StoreError
 from lockstep.log.store import open_store
@@ -16,15 +14,41 @@ from lockstep.log.timeline import Effect, Timeline
 from lockstep.session.native import Journal
 from lockstep.session.native.record import Record
 from lockstep.session.native.server import Server
+from lockstep_crewai import current, wrapping
+from lockstep_crewai.current import Scope
+from lockstep_crewai.seams import Seams
+from lockstep_crewai.wrapping import Root
 
 LANE = "research/find"
 
 
+class Nothing(Flow[dict[str, Any]]):
+    """What is said to be running."""
+
+
+@cache
+def nothing() -> Nothing:
+    """One for all, so that nobody hears that it is made."""
+    return Nothing()
+
+
 class Told:
-    """Hears of what went wrong of ours."""
+    """Hears of what went wrong of ours, and lets all else be."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
+
+    def begins(self, asked: Any, before: Any) -> None:
+        """See `seams.Told`."""
+
+    def step(self, moment: Any) -> None:
+        """See `seams.Told`."""
+
+    def ends(self, result: Any) -> None:
+        """See `seams.Told`."""
+
+    def fails(self, error: BaseException) -> None:
+        """See `seams.Told`."""
 
     def fault(self, where: str, error: BaseException) -> None:
         self.faults.append(f"{where}: {error}")
@@ -38,7 +62,8 @@ class Tape:
     """
 
     def __init__(self, name: str = "research") -> None:
-        leaves.install()
+        wrapping.install()
+        nothing()
         self.run = f"crewai/{name}"
         self.faults: list[str] = []
         self.difference: Difference | None = None
@@ -76,7 +101,7 @@ class Tape:
             return result
 
     def _run(self, calls: Any, told: Told, code: Callable[[], Any]) -> Any:
-        root: Any = SimpleNamespace(seams=Seams(calls, told))  # type: ignore[arg-type]
+        root = Root(nothing(), Seams(calls, told), lane="research")
         with current.at(Scope(root=root, lane=LANE, steps="research", of=0)):
             try:
                 return code()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from asked import LANE, Tape
+from crewai import Agent, Crew, Task
 from pydantic import BaseModel
 
-from crewai import Agent, Crew, Task
 from lockstep.errors import Divergence
 from lockstep.testing import Answer, Provider
 
@@ -35,7 +35,7 @@ def test_a_file_is_not_written_again(provider: Provider, tape: Tape) -> None:
     tape.record(lambda: crew("out/text.txt").kickoff())
     file = Path("out/text.txt")
     assert file.read_text() == "a text"
-    assert tape.calls()[-1] == (LANE, "file", "output_file")
+    assert tape.calls()[-1] == (f"{LANE}/crew/write", "file", "output_file")
     assert tape.request(-1) == {"path": "out/text.txt", "content": "a text"}
     file.write_text("mine now")
     provider.stop()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from asked import LANE, Tape
 from crew_events import Heard
+from crewai import Agent, Crew, Task
 from crewai.core.providers import human_input
 from crewai.core.providers.human_input import SyncHumanInputProvider
 from crewai.flow import Flow, human_feedback, listen, start
@@ -18,7 +19,6 @@ from crewai.flow.async_feedback import HumanFeedbackPending
 from crewai.flow.input_provider import InputResponse
 from crewai.hooks.tool_hooks import ToolCallHookContext
 
-from crewai import Agent, Crew, Task
 from lockstep.errors import Code, Divergence
 from lockstep.testing import Answer, Provider
 
@@ -142,7 +142,7 @@ def test_what_a_flow_asks_is_not_asked_again(tape: Tape, keyboard: Keyboard, hea
     first = tape.record(lambda: Asking().kickoff())
     told = heard.taken()
     assert first == ["7", "yes"] and len(keyboard.asked) == 2
-    assert tape.calls() == [(LANE, "human", "ask")] * 2
+    assert tape.calls() == [(f"{LANE}/Asking/gather", "human", "ask")] * 2
     assert tape.request(1) == {"message": "sure?", "metadata": {"to": "me"}, "timeout": 5}
     assert tape.replay(lambda: Asking().kickoff()) == first
     assert len(keyboard.asked) == 2
@@ -227,7 +227,7 @@ def test_a_feedback_provider_is_not_asked_again(tape: Tape) -> None:
     first = tape.record(lambda: Desked().kickoff().feedback)
     assert tape.replay(lambda: Desked().kickoff().feedback) == first == ""
     assert Desk.asked == 1
-    assert tape.calls() == [(LANE, "human", "feedback")]
+    assert tape.calls() == [(f"{LANE}/Desked/draft", "human", "feedback")]
 
 
 def test_a_flow_that_waits_for_feedback_waits_again(tape: Tape, tmp_path: Any) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from asked import LANE, Tape
 from crew_events import Heard
+from crewai import LLM, BaseLLM
 from crewai.events.types.llm_events import LLMCallType
 from crewai.hooks import HookAborted, InterceptionPoint
 from crewai.hooks.dispatch import register_scoped, scoped_hooks
 from crewai.llms.providers.openai.completion import OpenAICompletion
 from pydantic import BaseModel
 
-from crewai import LLM, BaseLLM
 from lockstep.errors import Code, Divergence
 from lockstep.testing import Answer, Provider, ToolCall
 

@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 from asked import LANE, Tape
+from crewai import Agent, Task
 from crewai.tools import tool
 
-from crewai import Agent, Task
 from lockstep.testing import Answer, Provider, ToolCall
 
 ran: list[str] = []

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from asked import Tape
+from crewai import LLM, Agent, Crew, Task
 from crewai.knowledge.source.string_knowledge_source import StringKnowledgeSource
 from crewai.memory.unified_memory import Memory
-from lockstep_crewai import refused
 
-from crewai import LLM, Agent, Crew, Task
 from lockstep.errors import Code, Divergence, TargetError
 from lockstep.testing import Provider
+from lockstep_crewai import refused
 
 
 def agent(**more: Any) -> Agent:

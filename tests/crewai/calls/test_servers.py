@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from asked import Tape
 from crew_events import Heard
+from crewai import Agent, Task
 from crewai.mcp import MCPServerStdio
 from crewai.mcp.tool_resolver import MCPToolResolver
 
-from crewai import Agent, Task
 from lockstep.testing import Answer, Provider, ToolCall
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from asked import LANE, Tape
+from crewai import Agent
 from crewai.tools import BaseTool, tool
 from crewai.tools.agent_tools.add_image_tool import AddImageTool
 from crewai.tools.agent_tools.delegate_work_tool import DelegateWorkTool
@@ -15,7 +16,6 @@ from crewai.tools.tool_failure import ToolFailure
 from pydantic import BaseModel
 
 import lockstep
-from crewai import Agent
 from lockstep.errors import Code, Divergence
 from lockstep.testing import Answer, Provider
 
