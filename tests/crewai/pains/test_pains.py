@@ -1,0 +1,445 @@
+"""What users of CrewAI asked for or tripped over, by the issue or pull request of crewAIInc/crewAI, and what is done
+here instead."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import crew_events
+import crew_runs
+import crew_script
+import crews
+import pytest
+from crewai import Crew
+from crewai.hooks import after_llm_call, before_tool_call, clear_all_global_hooks
+from crewai.tools import tool
+
+import lockstep
+import lockstep_crewai
+from lockstep.errors import LockstepError
+from lockstep.testing import Provider
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}")
+_HERE = Path(__file__).parents[1]
+
+
+def command(*words: str, status: int = 0, place: str = "", **variables: str) -> str:
+    """What a command of Lockstep's prints. `place`: where modules are found beside the usual places."""
+    path = os.pathsep.join(filter(None, [place, str(_HERE), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [sys.executable, "-m", "lockstep", *words], capture_output=True, text=True, check=False, timeout=100,
+        env={**os.environ, "PYTHONPATH": path, **variables}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What Lockstep's logger says."""
+    caplog.set_level(logging.WARNING, "lockstep")
+    return caplog
+
+
+# Forks and addresses.
+
+
+def test_1776_a_fork_reuses_all_that_came_before_and_says_what_is_live(provider: Provider) -> None:
+    run, _ = crew_runs.recorded(crews.named("sequential"))
+    crews.ran.clear()
+    said = command("fork", f"{run}:2", "--target", "crews:sequential")
+    assert (provider.requests, crews.ran) == (5, [])  # the check alone is made again
+    assert "check" in said
+    fork = lockstep.fork(f"{run}:2", crews.sequential)
+    assert (provider.requests, crews.ran) == (6, [])
+    assert [each.raw for each in fork.result.tasks_output][2] == "approved (6)"
+
+
+def test_3999_steps_have_names_that_are_the_same_in_every_run(provider: Provider) -> None:
+    kind = crews.named("sequential")
+    named = []
+    for run in ("crewai/one", "crewai/two"):
+        kind.how(lockstep_crewai.wrap(kind.make(), run=run))
+        found = crew_runs.steps(run)
+        named.append([step.name for step in found])
+        lanes = str([[effect.lane for effect in step.effects] for step in found])
+        assert not _UUID.search(lanes + str(named))
+    assert named[0] == named[1]
+    assert [name for name in named[0] if name in ("research", "letter", "check")] == ["research", "letter", "check"]
+    once = lockstep.fork("crewai/one:1", crews.sequential)
+    again = lockstep.fork(f"{once.address}:2", crews.sequential)
+    assert again.state == "complete"
+
+
+@pytest.mark.parametrize("name", ["paying-for_each", "paying-for_each_async"])
+def test_6650_6704_all_inputs_are_in_one_run_each_in_a_lane_of_its_own(name: str, provider: Provider) -> None:
+    run, results = crew_runs.recorded(crews.named(name))
+    paid = [effect for _, effect in crew_runs.calls(run, "tool") if effect.name == "issue_refund"]
+    lanes = sorted(effect.lane for effect in paid)
+    assert [re.search(r"input-\d", lane)[0] for lane in lanes] == ["input-1", "input-2", "input-3"]  # type: ignore[index]
+    for n, result in enumerate(results, 1):
+        asked = [effect for _, effect in crew_runs.calls(run, "model") if f"input-{n}" in effect.lane]
+        said = crew_runs.timeline(run, lambda timeline, asked=asked: [timeline.outcome(each) for each in asked])
+        assert str(result) in str(said)
+
+
+def _other_order() -> Crew:
+    crew = crews.sequential()
+    crew.tasks[1].name = "poem"
+    crew.tasks[1].description = "Do the poem of {order}."
+    return crew
+
+
+def test_7154_a_changed_crew_is_refused_with_the_first_task_that_differs(provider: Provider) -> None:
+    run, _ = crew_runs.recorded(crews.named("sequential"))
+    before = provider.requests
+    place = str(Path(__file__).parent)
+    told = command("replay", run, "--target", "test_pains:_other_order", status=1, place=place)
+    assert "letter" in told
+    assert "poem" in told
+    assert "check" not in told
+    assert provider.requests == before
+
+
+# People.
+
+
+def _asking() -> Crew:
+    friend = crews.agent("friend")
+    return Crew(name="people", agents=[friend], tasks=[crews.task("letter", friend, human_input=True)])
+
+
+def test_1774_what_people_answered_is_served_and_nobody_is_asked_again(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter(["be kinder", ""])
+    monkeypatch.setattr("builtins.input", lambda *_: next(answers))
+    run, result = crew_runs.recorded(crews.Kind(_asking, crews.kickoff, "people", 2))
+    assert result.raw.startswith("a kinder text")
+    assert len(crew_runs.calls(run, "human")) == 2
+
+    def asked(*_: Any) -> str:
+        raise AssertionError("nobody is to be asked")
+
+    monkeypatch.setattr("builtins.input", asked)
+    crew_runs.silence(provider, monkeypatch)
+    crew_runs.is_again(lockstep.replay(run, _asking), result)
+
+
+# What cannot be stored.
+
+
+class Opaque:
+    """Something that is no data."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __str__(self) -> str:
+        return "it is open"
+
+
+@tool("look_up")
+def opening(order: int) -> Any:
+    """Looks an order up."""
+    crews.ran.append("look_up")
+    return Opaque()
+
+
+def _functions() -> Crew:
+    """Functions, guardrails, lambdas and classes, none of which CrewAI's checkpoints can hold."""
+    judge = crews.agent("judge")
+    researcher = crews.agent("researcher", tools=[opening], step_callback=lambda *_: None)
+    tasks = [
+        crews.task("verdict", judge, output_pydantic=crews.Verdict),
+        crews.task("research", researcher, guardrail=lambda output: (True, output.raw), callback=lambda *_: None),
+    ]
+    return Crew(name="functions", agents=[judge, researcher], tasks=tasks, task_callback=lambda *_: None)
+
+
+def test_5620_5544_7398_7410_nothing_live_is_stored_and_what_is_no_data_is_named(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, told: pytest.LogCaptureFixture
+) -> None:
+    run, result = crew_runs.recorded(crews.Kind(_functions, crews.kickoff, "functions", 3))
+    assert isinstance(result.tasks_output[0].pydantic, crews.Verdict)
+    assert result.raw.startswith("order 7 cost")
+    crew_runs.silence(provider, monkeypatch)
+    replay = lockstep.replay(run, _functions)
+    assert crews.ran == []
+    if replay.identical:
+        assert crews.alike(replay.result) == crews.alike(result)
+    else:
+        # Never in silence: the recording says which call, and the replay why.
+        assert "look_up" in told.text
+        assert replay.divergence is not None
+
+
+# Effects that were made before.
+
+
+def _paying_twice() -> Crew:
+    """A guardrail that fails once has the agent pay again."""
+    clerk = crews.agent("clerk", tools=[crews.LookUp(), crews.issue_refund])
+    told: list[str] = []
+
+    def once(output: Any) -> Any:
+        told.append(output.raw)
+        return (True, output.raw) if len(told) > 1 else (False, "say it again")
+
+    guarded = crews.task("refund", clerk, guardrail=lambda output: once(output))
+    return Crew(name="twice", agents=[clerk], tasks=[guarded])
+
+
+def test_5802_a_tool_that_a_retry_calls_again_is_counted_and_never_called_twice_in_silence(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, result = crew_runs.recorded(crews.Kind(_paying_twice, crews.kickoff, "twice", 6))
+    assert crews.ran.count("issue_refund") == 2
+    paid = [address for address, effect in crew_runs.calls(run, "tool") if effect.name == "issue_refund"]
+    assert len(paid) == 2
+    log = command("log", run)
+    assert log.count("issue_refund") >= 2
+
+    crews.ran.clear()
+    fork = lockstep.fork(f"{run}:0", _paying_twice)  # all live, and no tool that pays
+    assert "issue_refund" not in crews.ran
+    assert fork.state in ("complete", "refused")
+    crew_runs.silence(provider, monkeypatch)
+    crew_runs.is_again(lockstep.replay(run, _paying_twice), result)
+    assert crews.ran == []
+
+
+def _cached() -> Crew:
+    crew = crews.twins()
+    crew.cache = True
+    return crew
+
+
+def test_6509_equal_calls_are_served_one_by_one_and_never_made_one(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, result = crew_runs.recorded(crews.named("twins"))
+    looked = [effect for _, effect in crew_runs.calls(run, "tool")]
+    outcomes = crew_runs.timeline(run, lambda timeline: [str(timeline.outcome(each)) for each in looked])
+    assert sorted(outcome[-6:] for outcome in outcomes) == ["look 1", "look 2"]
+    crew_runs.silence(provider, monkeypatch)
+    crew_runs.is_again(lockstep.replay(run, crews.twins), result)
+
+
+# Hooks and listeners.
+
+
+@pytest.fixture
+def own_hooks() -> Any:
+    """Hooks of the user's own: one looks on, one forbids a tool."""
+    heard: list[str] = []
+
+    @after_llm_call
+    def looks_on(context: Any) -> None:
+        heard.append("llm")
+
+    @before_tool_call
+    def forbids(context: Any) -> bool | None:
+        return False if context.tool_name == "issue_refund" else None
+
+    yield heard
+    clear_all_global_hooks()
+
+
+def test_6529_5697_users_hooks_work_the_same_recorded_and_not(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, own_hooks: list[str]
+) -> None:
+    provider.script = crew_script.settled
+    monkeypatch.setattr(crews, "numbered", False)
+    kind = crews.named("paying")
+    plain = crews.alike(kind.how(kind.make()))
+    ran, heard = list(crews.ran), list(own_hooks)
+    crews.ran.clear()
+    own_hooks.clear()
+    run, result = crew_runs.recorded(kind)
+    assert crews.alike(result) == plain
+    assert crews.ran == ran == ["look_up"]
+    assert own_hooks == heard != []
+    crew_runs.silence(provider, monkeypatch)
+    own_hooks.clear()
+    crew_runs.is_again(lockstep.replay(run, kind.make), result)
+    assert own_hooks == heard
+
+
+def _fault(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("a fault of ours")
+
+
+def test_6859_6298_a_fault_of_ours_is_told_while_recording_and_stops_a_replay(
+    provider: Provider, told: pytest.LogCaptureFixture
+) -> None:
+    kind = crews.named("sequential")
+    run, _ = crew_runs.recorded(kind)
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr("lockstep_crewai.layout.body_of", _fault)
+        _, result = crew_runs.recorded(kind)
+        assert result.raw.startswith("approved")
+        assert "a fault of ours" in told.text
+        before, ran = provider.requests, list(crews.ran)
+        try:
+            identical = lockstep.replay(run, kind.make).identical
+        except (LockstepError, ZeroDivisionError):
+            identical = False
+        assert not identical
+        assert (provider.requests, crews.ran) == (before, ran)
+
+
+_WATCH = """
+import os, sys
+
+def told(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname"):
+        with open(os.environ["WATCHED"], "a") as file:
+            print(event, arguments[1] if event == "socket.connect" else arguments[0], file=file)
+
+sys.addaudithook(told)
+"""
+
+
+def test_3907_3315_4525_2536_1532_3789_commands_send_nothing_ask_nothing_and_leave_the_home_alone(
+    provider: Provider, tmp_path: Path
+) -> None:
+    run, _ = crew_runs.recorded(crews.named("sequential"))
+    home, watch = tmp_path / "home", tmp_path / "watch"
+    home.mkdir()
+    watch.mkdir()
+    (watch / "sitecustomize.py").write_text(_WATCH)
+    (watch / "connections").write_text("")
+    cleared = {name: "" for name in os.environ if name.startswith(("CREWAI_", "OTEL_"))}
+    said = command(
+        "replay", run, "--target", "crews:sequential",
+        place=str(watch), HOME=str(home), WATCHED=str(watch / "connections"), **cleared,
+    )  # fmt: skip
+    assert "identical" in said
+    assert (watch / "connections").read_text() == ""
+    assert [*home.rglob("*")] == []
+
+
+# Tokens.
+
+
+def _sharing() -> Crew:
+    """Two agents with one model, whose tokens CrewAI counts twice."""
+    llm = crews.model()
+    researcher, checker = crews.agent("researcher", tools=[crews.LookUp()], llm=llm), crews.agent("checker", llm=llm)
+    tasks = [crews.task("research", researcher), crews.task("check", checker)]
+    return Crew(name="sharing", agents=[researcher, checker], tasks=tasks)
+
+
+def test_7259_tokens_are_counted_once_however_many_agents_share_a_model(provider: Provider) -> None:
+    run, result = crew_runs.recorded(crews.Kind(_sharing, crews.kickoff, "sharing", 3))
+    asked = [effect for _, effect in crew_runs.calls(run, "model")]
+    used = crew_runs.timeline(run, lambda timeline: [timeline.outcome(each)["usage"] for each in asked])
+    assert len(used) == provider.requests == 3
+    assert result.token_usage.successful_requests == 6  # CrewAI's own number
+    assert sum(each["total_tokens"] for each in used) * 2 == result.token_usage.total_tokens
+
+
+# Threads.
+
+
+def _same_agent() -> Crew:
+    """Two tasks at once for one agent, which CrewAI cannot do."""
+    scout = crews.agent("scout", tools=[crews.slowly])
+    both = [crews.task("north", scout, async_execution=True), crews.task("south", scout, async_execution=True)]
+    writer = crews.agent("writer")
+    return Crew(name="crash", agents=[scout, writer], tasks=[*both, crews.task("letter", writer, context=both)])
+
+
+def test_7332_tasks_that_crash_each_other_are_both_on_record_and_the_one_that_crashed_is_marked(
+    provider: Provider,
+) -> None:
+    crew = lockstep_crewai.wrap(_same_agent())
+    with pytest.raises(RuntimeError, match="already running"):
+        crew.kickoff(inputs=crews.INPUTS)
+    log = command("log", "crewai/crash")
+    assert "already running" in log
+    assert "complete" not in log.splitlines()[0]
+    asked = [effect for _, effect in crew_runs.calls("crewai/crash", "model")]
+    assert asked
+    assert {"north", "south"} & {effect.lane.split("/")[1] for effect in asked}
+
+
+def test_3982_5376_pieces_of_crews_that_stream_at_once_are_kept_apart(
+    provider: Provider, heard: crew_events.Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.jitter = (0.0, 0.02)
+    kind = crews.named("streaming")
+    results: dict[str, Any] = {}
+
+    def run(name: str) -> None:
+        results[name] = kind.how(lockstep_crewai.wrap(kind.make(), run=f"crewai/{name}"))
+
+    both = [threading.Thread(target=run, args=(name,)) for name in ("left", "right")]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    events = {event.type for event in heard.events("tool_usage_finished")}
+    assert events == {"tool_usage_finished"}
+    heard.taken()
+    crew_runs.silence(provider, monkeypatch)
+    for name, result in results.items():
+        crew_runs.is_again(lockstep.replay(f"crewai/{name}", kind.make), result)
+        told, pieces = heard.taken()
+        assert told["tool_usage_finished"] == 1
+        assert "".join(piece for role, piece in pieces if role == "checker") == result.raw
+        said = [
+            crew_runs.timeline(f"crewai/{name}", lambda timeline, each=each: [*timeline.parts(each)])
+            for _, each in crew_runs.calls(f"crewai/{name}", "model")
+        ]
+        assert all(said)
+        assert sum(map(len, said)) == len(pieces)
+
+
+def _watched(callback: Any) -> Any:
+    def make() -> Crew:
+        crew = crews.paying()
+        crew.step_callback = callback
+        return crew
+
+    return make
+
+
+def test_1563_469_steps_do_not_hang_on_callbacks(provider: Provider) -> None:
+    seen: list[Any] = []
+    names = []
+    for make in (crews.paying, _watched(seen.append)):
+        run = f"crewai/{len(names)}"
+        crews.kickoff(lockstep_crewai.wrap(make(), run=run))
+        names.append([(step.name, [effect.name for effect in step.effects]) for step in crew_runs.steps(run)])
+    assert names[0] == names[1]
+    assert len(seen) < 3  # CrewAI calls it once
+    before = len(seen)
+    assert lockstep.replay("crewai/1", _watched(seen.append)).identical
+    assert len(seen) == 2 * before
+
+
+# Long processes.
+
+
+def test_6056_6109_a_long_process_does_not_grow(provider: Provider) -> None:
+    crew = lockstep_crewai.wrap(crews.sequential())
+
+    def ours(times: int) -> int:
+        for _ in range(times):
+            crews.kickoff(crew)
+        gc.collect()
+        return sum(type(each).__module__.partition(".")[0].startswith("lockstep") for each in gc.get_objects())
+
+    few = ours(4)
+    many = ours(8)
+    assert many - few < 20, (few, many)
