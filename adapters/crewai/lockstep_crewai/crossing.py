@@ -11,7 +11,7 @@ from typing import Any
 
 from lockstep.errors import Code
 from lockstep.log import untapped
-from lockstep.log.model import RunState, Status, Value
+from lockstep.log.model import Kind, RunState, Status, Value
 from lockstep.session.native import endings
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.moment import loop
@@ -47,6 +47,11 @@ class Branch:
         key = self._steps.made(moment, next, hidden)
         next.pos = self._journal.step(moment.lane, moment.name, moment.source, hidden, key, of)
 
+    def counts(self, lane: str, tokens: Value) -> None:
+        journal = self._journal
+        body: Value = {layout.TOKENS: tokens}
+        journal.emit(Kind.CAUSE, lane, journal.position(), layout.TOKENS, body=body)
+
     def end(self, status: str, value: Any, state: RunState | None) -> None:
         turn, self._turn = self._turn, None
         if turn is not None:
@@ -73,7 +78,9 @@ class Crossing:
         }  # fmt: skip
         self._run: Ran | None = None
         self._amid = False  # the turn that is on has begun in the part that is served
-        self._early: list[tuple[Moment, Sequence[Change]]] = []  # steps past the cut that were done before it was crossed
+        self._early: list[
+            tuple[Moment, Sequence[Change]]
+        ] = []  # steps past the cut that were done before it was crossed
         self._lock: Any = untapped.RLock()
 
     def turn(self, run: Ran) -> None:
@@ -166,6 +173,13 @@ class Crossing:
             self._calls.diverge(Code.UNSERVABLE, reason, lane=moment.lane, kind=moment.kind, name=moment.name)
         self._calls.went("edited", 0)
         return edited, changes
+
+    def counts(self, lane: str, tokens: Value) -> Value:
+        """See `Told`."""
+        if not self.over:
+            return self._player.counts(lane, tokens)
+        self._branch.counts(lane, tokens)
+        return None
 
     def ends(self, result: Value) -> None:
         """See `Told`."""

@@ -22,6 +22,7 @@ from lockstep_crewai.adapter import adapter
 _PLACES: Mapping[Any, Mapping[str, tuple[str, ...]]] = {
     Crew: {
         "kickoff": ("inputs", "input_files"), "kickoff_async": ("inputs",), "akickoff": ("inputs",), "copy": (),
+        "calculate_usage_metrics": (),
         "kickoff_for_each": ("inputs",), "kickoff_for_each_async": ("inputs",), "akickoff_for_each": ("inputs",),
     },
     Agent: {"kickoff": ("messages",), "kickoff_async": ("messages",), "akickoff": ("messages",)},

@@ -22,6 +22,10 @@ and beside them, counted in no digest,
     "edited"       of a fork: what of its output and state somebody gave in its place, see `replaced`
     "annotations"  what else is known of the step, such as the id of a native checkpoint: a map of inert data
 
+How many tokens a crew says it has used is a CAUSE event in its lane, with
+
+    "tokens"       what CrewAI counted then
+
 A kickoff that Ctrl-C has cut off has no END: it reads as interrupted. One that ended by another exception has one with
 that.
 
@@ -41,6 +45,7 @@ from lockstep.log import canonical as bytes_of
 from lockstep.log.checkpoints import CHANNELS, GONE, WHOLE, record
 from lockstep.log.model import Value
 
+TOKENS = "tokens"  # `what` of a CAUSE event, and its body's only entry
 FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its body's only entry
 
 # Kinds of effects.

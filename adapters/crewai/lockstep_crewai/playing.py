@@ -14,7 +14,7 @@ import msgspec
 
 from lockstep.errors import Code, Stop
 from lockstep.log import checkpoints, untapped
-from lockstep.log.model import Status, Value
+from lockstep.log.model import Kind, Status, Value
 from lockstep.session import difference
 from lockstep.session.native.endings import Ending
 from lockstep.session.native.latch import Latch
@@ -55,6 +55,7 @@ class Player:
         self._faults = faults
         self._left: dict[str, deque[RecordedStep]] = {}
         self._number: dict[int, int] = {}  # by step: how many of its lane and turn come before it
+        self._tokens: dict[str, deque[Value]] = {}  # that were counted, by lane
         self._held: dict[str, dict[_Name, Moment]] = {}
         self._serving: Serving | None = None
         self._open = False  # the recording does not say what comes after the last step
@@ -67,6 +68,7 @@ class Player:
         self.ending = Ending()
         self.steps.turn()
         self._left, self._held, self._number = {}, {}, {}
+        self._tokens = self._counted(run)
         counts: dict[str, int] = {}
         for step in self._recorded.steps_of(run):
             lane = step.event.lane
@@ -79,11 +81,6 @@ class Player:
     def left(self) -> RecordedStep | None:
         """The first step of the turn that has not been made again."""
         return min((steps[0] for steps in self._left.values() if steps), key=lambda step: step.pos, default=None)
-
-    def expects(self, moment: Moment) -> bool:
-        """Whether a step of this name is recorded, and has not been made again."""
-        with self._lock:
-            return any(_name(step) == (moment.source, moment.name) for step in self._left.get(moment.lane, ()))
 
     # What the seams tell.
 
@@ -106,6 +103,13 @@ class Player:
         """Whether it is one of the recorded steps that have not been made again."""
         with self._lock:
             return any(_name(step) == (moment.source, moment.name) for step in self._left.get(moment.lane, ()))
+
+    def counts(self, lane: str, tokens: Value) -> Value:
+        """See `Told`: as they were recorded."""
+        with self._lock:
+            self.moved += 1
+            left = self._tokens.get(lane)
+            return left.popleft() if left else None
 
     def ends(self, result: Value) -> None:
         """See `Told`."""
@@ -160,6 +164,15 @@ class Player:
             self._stops(Code.UNSERVABLE, reason, moment, at=expected)
             return None
 
+    def _counted(self, run: Ran) -> dict[str, deque[Value]]:
+        found: dict[str, deque[Value]] = {}
+        record = self._recorded.record
+        for seq, event in record.heads:
+            is_one = event.kind is Kind.CAUSE and event.what == layout.TOKENS and run.pos < event.pos < run.stop
+            if is_one and (self._upto is None or event.pos <= self._upto):
+                found.setdefault(event.lane, deque()).append(record.field(seq, layout.TOKENS))
+        return found
+
     def _began(self, step: RecordedStep) -> int:
         """How many steps of its lane had been done when a recorded one began."""
         began = self._recorded.record.field(step.seq, layout.BEGAN)
@@ -175,6 +188,8 @@ class Player:
         if key != expected.event.key:
             self._differs(expected, moment, last.channels)
             return
+        if self._serving is not None and self._serving.order is not None:
+            self._serving.order.come(expected.pos)
         self.compared.append(expected.number)
         self.keys.append(key)
         if expected.number == self._until:

@@ -128,6 +128,12 @@ class Recording:
         except Exception as error:
             self.fault(f"the step {moment.at}", error)
 
+    def counts(self, lane: str, tokens: Value) -> None:
+        journal = self.journal() if sessions.session is None else None
+        if journal is not None:
+            body: Value = {layout.TOKENS: tokens}
+            journal.emit(Kind.CAUSE, lane, journal.position(), layout.TOKENS, body=body)
+
     def ends(self, result: Value) -> None:
         self._end(Status.OK, result)
 

@@ -86,7 +86,10 @@ class Session:
         if until is not None and run.pos < record.position(until) < stop:
             stop = record.position(until) + 1
         self._ran = run
-        self._serving = self.server.stretch(run.pos, stop, interrupted=self._is_open(run) or stop != run.stop)
+        # What came after a step, waits for it: whoever did that had been told by then what the step came to.
+        also = [step.pos for step in self.recorded.steps_of(run) if step.pos < stop]
+        is_cut = self._is_open(run) or stop != run.stop
+        self._serving = self.server.stretch(run.pos, stop, interrupted=is_cut, also=also)
         return self._serving
 
     def _is_open(self, run: Ran) -> bool:

@@ -43,6 +43,10 @@ class Told(Protocol):
         to in its place. In a replay this raises Divergence and Cut."""
         ...
 
+    def counts(self, lane: str, tokens: Value) -> Value:
+        """A crew has counted the tokens that it used (`counting`). What is given in their place, None to leave them."""
+        ...
+
     def ends(self, result: Value) -> None:
         """The turn is over, and came to this: see `canonical.result`."""
         ...

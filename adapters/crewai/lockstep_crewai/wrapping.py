@@ -37,7 +37,7 @@ _LOOK = 0.01  # seconds between two looks at whether something is running
 
 # Modules of this package whose `install()` puts seams into classes of CrewAI's, in this order. Each may be called
 # again, for classes that there were not before.
-_SEAMS = ("turns", "hooks", "leaves")
+_SEAMS = ("turns", "hooks", "counting", "leaves")
 
 
 class Strands:
@@ -66,7 +66,7 @@ class Strands:
             self._running[lane] = self._running.get(lane, 0) - 1
 
     def wait(self, seconds: float) -> None:
-        """Returns once nothing is running, or after so long: a crew that failed does not wait for its tasks' threads."""
+        """Returns once nothing is running, or after so long: a crew that failed waits for no thread of its tasks."""
         until = untapped.monotonic() + seconds
         while any(self._running.values()) and untapped.monotonic() < until:
             untapped.sleep(_LOOK)
