@@ -23,7 +23,7 @@ def install() -> None:
     if not hasattr(plain, "lockstep_plain"):
         made: Any = _counting(plain)
         made.lockstep_plain = plain
-        Crew.calculate_usage_metrics = made  # type: ignore[method-assign]
+        Crew.calculate_usage_metrics = made
 
 
 def _counting(plain: Any) -> Any:

@@ -169,7 +169,8 @@ def _faults(recorded: Recorded) -> list[str]:
     for seq, event in recorded.record.heads:
         if event.kind is Kind.CAUSE and event.what == layout.FAULTS:
             told = recorded.record.field(seq, layout.FAULTS)
-            found += [f"when it was recorded: {each}" for each in told] if isinstance(told, list) else []
+            said = told if isinstance(told, list) else []
+            found += [f"when it was recorded: {each}" for each in said if isinstance(each, str)]
     return found
 
 
