@@ -165,14 +165,16 @@ class Crossing:
         place = self._run.number, moment.lane, moment.name
         if layout.OUTPUT not in moment.channels or place not in self._edits:
             return moment, ()
-        changes = self._edits.pop(place).changes
+        change = self._edits.pop(place)
         try:
-            edited = replaced.edited(moment, changes)
+            edited = replaced.edited(moment, change.changes)
         except Exception as error:  # of a model's own validators too
             reason = f"its output cannot be what the edit says: {replaced.why(error)}"
-            self._calls.diverge(Code.UNSERVABLE, reason, lane=moment.lane, kind=moment.kind, name=moment.name)
+            self._calls.diverge(
+                Code.UNSERVABLE, reason, lane=moment.lane, kind=moment.kind, name=moment.name, at=change.pos
+            )  # fmt: skip
         self._calls.went("edited", 0)
-        return edited, changes
+        return edited, change.changes
 
     def counts(self, lane: str, tokens: Value) -> Value:
         """See `Told`."""

@@ -30,7 +30,7 @@ from lockstep.log.model import Status, Value
 from lockstep.log.timeline import END, Effect, Place, Step, Timeline
 from lockstep.session.call import Piece
 from lockstep.session.tail import Edit as Answered
-from lockstep_crewai import canonical, layout
+from lockstep_crewai import canonical, layout, replaced
 from lockstep_crewai.replaced import Change
 
 OUTPUT, STATE = layout.OUTPUT, layout.STATE
@@ -43,8 +43,9 @@ _SAID = {"said": True, "response": True, "failed": False}
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """Edits of one step. `told`: as they were given, for the record."""
+    """Edits of the step whose STEP is at `pos`. `told`: as they were given, for the record."""
 
+    pos: int
     told: Mapping[str, Value]
     changes: tuple[Change, ...] = ()
 
@@ -105,7 +106,7 @@ def _steps(place: Place, edits: Sequence[Edit], until: int) -> dict[int, Changed
         step = timeline.step(int(edit.address))
         pos = _position(timeline, step)
         plans.in_time(place, edit, pos, until)
-        before = found.get(pos) or Changed({})
+        before = found.get(pos) or Changed(pos, {})
         found[pos] = _with(before, step, edit, checkpoints.States(timeline.reader).at(pos))
     return found
 
@@ -134,8 +135,24 @@ def _with(before: Changed, step: Step, edit: Edit, channels: Mapping[str, Value]
         )
     value = outcomes.from_python(canonical.output(edit.value) if canonical.is_output(edit.value) else edit.value)
     channel, at = _place(edit, channels)
+    if channel == OUTPUT and at in ((), (replaced.RAW,)):
+        _has_form(address, channels[OUTPUT], value)
     change = Change(channel, at, outcomes.from_json(value))
-    return Changed({**before.told, editing.told(edit): value}, (*before.changes, change))
+    return Changed(before.pos, {**before.told, editing.told(edit): value}, (*before.changes, change))
+
+
+def _has_form(address: str, recorded: Value, value: Value) -> None:
+    """Raises EditError where a text is to stand for what is of a form."""
+    form = isinstance(recorded, dict) and (recorded.get(replaced.JSON) or recorded.get(replaced.PYDANTIC))
+    if not form or not isinstance(value, str):
+        return
+    try:
+        json.loads(value)
+    except ValueError:
+        raise EditError(
+            Code.UNEDITABLE,
+            f"{address} has to be of the form that its task wants, an object like {outcomes.to_json(form)}",
+        ) from None
 
 
 def _place(edit: Edit, channels: Mapping[str, Value]) -> tuple[str, paths.Place]:

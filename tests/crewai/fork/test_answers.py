@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import branches
 import crew_runs as runs
 import crews
 import pytest
@@ -27,15 +28,6 @@ def wanted(lane: str) -> Any:
     return next((form for name, form in _FORMS.items() if lane.endswith(name)), "EDITED")
 
 
-def answered(address: str) -> list[Any]:
-    """What every call of a branch was answered, with the request that it was asked with."""
-
-    def read(timeline: Any) -> list[Any]:
-        return [timeline.outcome(effect) for step in timeline.steps for effect in step.effects]
-
-    return runs.timeline(address, read)
-
-
 @pytest.mark.parametrize("kind", FORKED, ids=crews.labelled)
 def test_an_edited_answer_is_what_its_asker_got(kind: crews.Kind, provider: Provider) -> None:
     run, _ = runs.recorded(kind)
@@ -46,10 +38,10 @@ def test_an_edited_answer_is_what_its_asker_got(kind: crews.Kind, provider: Prov
         fork = lockstep.fork(f"{run}:{step}", kind.make, edits={at: wanted(effect.lane)}, live=["*"])
         assert fork.divergence is None, (at, fork.divergence)
         assert (fork.state, fork.edited, fork.unreached) == ("complete", 1, ()), (at, fork.error)
-        assert "EDITED" in str(answered(fork.address))
+        assert "EDITED" in str(branches.answers(fork.address))
         asked = fork.live - len(crews.ran)
         assert provider.requests - before == asked
-        runs.is_again(lockstep.replay(fork.address, kind.make), fork.result)
+        branches.is_again(fork, kind)
 
 
 def test_a_model_may_be_given_calls_of_tools(provider: Provider) -> None:
@@ -59,8 +51,8 @@ def test_a_model_may_be_given_calls_of_tools(provider: Provider) -> None:
     edits = {"1.1": [{"name": "look_up", "arguments": {"order": 9}}]}
     fork = lockstep.fork(f"{run}:1", kind.make, edits=edits, live=["look_up"])
     assert (fork.state, crews.ran) == ("complete", ["look_up"])
-    assert "order 9" in str(answered(fork.address))
-    runs.is_again(lockstep.replay(fork.address, kind.make), fork.result)
+    assert "order 9" in str(branches.answers(fork.address))
+    branches.is_again(fork, kind)
 
 
 def test_one_place_of_an_answer_may_be_edited(provider: Provider) -> None:
@@ -70,11 +62,21 @@ def test_one_place_of_an_answer_may_be_edited(provider: Provider) -> None:
     assert fork.result.tasks_output[1].raw == "EDITED"
 
 
-def test_a_model_that_fails_ends_the_branch(provider: Provider) -> None:
+def test_a_model_that_fails_is_asked_again_as_its_agent_does(provider: Provider) -> None:
     kind = crews.named("sequential")
     run, _ = runs.recorded(kind)
-    fork = lockstep.fork(f"{run}:3", kind.make, edits={"3.1": ValueError("429")}, tail="record")
-    assert (fork.state, str(fork.error)) == ("failed", "429")
+    fork = lockstep.fork(f"{run}:3", kind.make, edits={"3.1": ValueError("429")})
+    assert (fork.state, fork.live) == ("complete", 1)
+
+    def once() -> Any:
+        crew = kind.make()
+        crew.agents[2].max_retry_limit = 0
+        return crew
+
+    fork = lockstep.fork(f"{run}:3", once, edits={"3.1": ValueError("429")})
+    assert (fork.state, str(fork.error), fork.live) == ("failed", "429", 0)
+    replay = lockstep.replay(fork.address, once)
+    assert (replay.identical, str(replay.error)) == (True, "429")
 
 
 def test_a_tool_that_fails_is_told_to_the_model_as_crewai_tells_it(provider: Provider) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import branches
 import crew_runs as runs
 import crews
 import pytest
 
 import lockstep
-from lockstep.log import checkpoints
-from lockstep.log.timeline import Step
 from lockstep.testing import Provider
 
 # What a step is to have come to, where it is no text, or where a text of ours would lead nowhere.
+_PLANS = {"list_of_plans_per_task": [{"task_number": n, "task": "task", "plan": "EDITED"} for n in (1, 2, 3)]}
 EDITED: dict[str, Any] = {
+    "based-on-these-tasks-summary-task-number": _PLANS,
     "verdict": {"score": 9, "because": "EDITED"}, "look": "41.00", "size": "big", "more": "done", "way": "on", "begin": "EDITED"
 }  # fmt: skip
 FORKED = [
@@ -28,51 +29,24 @@ FORKED = [
 ]  # fmt: skip
 
 
-def done(address: str) -> list[Step]:
-    """The steps of a run that a task, a method or an agent has made."""
-    return [step for step in runs.steps(address) if step.kind == "checkpoint"]
-
-
-def channels(address: str) -> dict[tuple[str, str], Any]:
-    """What each step came to, by lane and name."""
-
-    def read(timeline: Any) -> dict[tuple[str, str], Any]:
-        states = checkpoints.States(timeline.reader)
-        heads = timeline.reader.heads(timeline.stream.id)
-        return {
-            (event.lane, event.name): states.at(event.pos).get("output") for _, event in heads if event.kind.name == "STEP"
-        }
-
-    return runs.timeline(address, read)
-
-
-def asked_past(address: str, kind: str) -> list[str]:
-    """The calls of a branch that ran for real."""
-    left = runs.timeline(address, lambda timeline: timeline.reader.branches[-1].pos)
-    return [
-        at for at, effect in runs.calls(address, kind)
-        if effect.begin.pos > left and effect.end is not None and not effect.end.name
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("kind", FORKED, ids=crews.labelled)
 def test_what_comes_after_it_has_the_edited_output(kind: crews.Kind, provider: Provider) -> None:
     run, result = runs.recorded(kind)
-    recorded = channels(run)
-    for step in done(run):
+    recorded = branches.outputs(run)
+    for step in branches.done(run):
         wanted = EDITED.get(step.name, "EDITED")
         before = provider.requests
         crews.ran.clear()
         fork = lockstep.fork(f"{run}:{step.number}", kind.make, edits={str(step.number): wanted}, live=["*"])
         assert fork.divergence is None, fork.divergence
         assert (fork.state, fork.edited, fork.unreached) == ("complete", 1, ())
-        now = channels(fork.address)
+        now = branches.outputs(fork.address)
         came = now[step.lane, step.name]
         assert came == wanted or came["raw"] == wanted or came["pydantic"] == wanted
-        assert provider.requests - before == len(asked_past(fork.address, "model"))
-        assert len(crews.ran) == len(asked_past(fork.address, "tool"))
-        assert all(now[key] == recorded[key] for key in [(one.lane, one.name) for one in done(run)[: step.number - 1]])
-        runs.is_again(lockstep.replay(fork.address, kind.make), fork.result)
+        assert provider.requests - before == len(branches.asked_past(fork.address, "model"))
+        assert len(crews.ran) == len(branches.asked_past(fork.address, "tool"))
+        assert all(now[key] == recorded[key] for key in [(one.lane, one.name) for one in branches.done(run)[: step.number - 1]])
+        branches.is_again(fork, kind)
 
 
 def test_a_task_is_told_of_the_edited_output_of_the_one_before(provider: Provider) -> None:
@@ -91,21 +65,21 @@ def test_a_router_goes_where_the_edit_says(provider: Provider) -> None:
     kind = crews.named("looping")
     run, result = runs.recorded(kind)
     assert result.count(",") == 2
-    first = next(step for step in done(run) if step.name == "more")
+    first = next(step for step in branches.done(run) if step.name == "more")
     fork = lockstep.fork(f"{run}:{first.number}", kind.make, edits={str(first.number): "done"})
     assert fork.result.count(",") == 0
-    assert [step.name for step in done(fork.address)] == ["begin", "ask", "more", "end"]
+    assert [step.name for step in branches.done(fork.address)] == ["begin", "ask", "more", "end"]
     assert fork.live == 0
 
 
 def test_the_state_of_a_flow_is_edited_in_its_place(provider: Provider) -> None:
     kind = crews.named("looping")
     run, _ = runs.recorded(kind)
-    first = next(step for step in done(run) if step.name == "ask")
+    first = next(step for step in branches.done(run) if step.name == "ask")
     edits = {f"{first.number}:state.said[0]": "EDITED"}
     fork = lockstep.fork(f"{run}:{first.number}", kind.make, edits=edits)
     assert fork.result.startswith("EDITED, ")
-    runs.is_again(lockstep.replay(fork.address, kind.make), fork.result)
+    branches.is_again(fork, kind)
 
 
 def test_a_form_that_a_task_wants_is_kept(provider: Provider) -> None:
