@@ -50,7 +50,8 @@ def family(cls: type) -> Iterator[type]:
     while waiting:
         found = waiting.pop()
         yield found
-        for child in type.__subclasses__(found):
+        children: list[type] = type.__subclasses__(found)
+        for child in children:
             if child not in seen:
                 seen.add(child)
                 waiting.append(child)
@@ -69,7 +70,7 @@ def each(base: type, see: Callable[[type], None]) -> None:
             for each in _seeing[base]:
                 each(cls)
 
-        base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
+        base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment, arg-type]
     if see not in seeing:
         seeing.append(see)
     for cls in family(base):

@@ -159,7 +159,7 @@ async def _aserved(llm: Any, asked: Mapping[str, Any], call: Any, voice: Voice) 
 
 
 def _result(llm: Any, asked: Mapping[str, Any], call: Any, voice: Voice, value: Value) -> Any:
-    outcome = {"text": value} if isinstance(value, str) else value
+    outcome: Value = {"text": value} if isinstance(value, str) else value
     result = answers.made(call, lambda it: result_of(llm, asked, it), outcome, framework="CrewAI")
     voice.let_through()
     return voice.over(result, outcome if isinstance(outcome, dict) else {})

@@ -14,7 +14,6 @@ from typing import Any
 from crewai.mcp.client import MCPClient
 from crewai.mcp.tool_resolver import MCPToolResolver
 from crewai.utilities.string_utils import sanitize_tool_name
-from mcp import ClientSession
 
 from lockstep.log.model import Value
 from lockstep.session import declarations
@@ -53,7 +52,6 @@ def install() -> None:
     classes.wrap(MCPClient, "connect", _connecting)
     classes.wrap(MCPClient, "disconnect", _disconnecting)
     classes.wrap(MCPClient, "list_tools", _listing_tools)
-    classes.wrap(ClientSession, "list_tools", _annotating)
 
 
 def _resolving(plain: Any) -> Any:
@@ -73,6 +71,9 @@ def _resolving(plain: Any) -> Any:
             return found
 
         def live() -> Any:
+            from mcp import ClientSession  # here, since most crews have no server
+
+            classes.wrap(ClientSession, "list_tools", _annotating)
             with _known(listed):
                 found = really()
             _declare(found[0], listed.annotations)
@@ -81,7 +82,7 @@ def _resolving(plain: Any) -> Any:
         def keep(found: Any) -> Value:
             noted = listed.annotations
             return [
-                {**inert(each), **({"annotations": noted[each["name"]]} if noted.get(each["name"]) else {})}
+                inert({**each, "annotations": noted[each["name"]]} if noted.get(each["name"]) else each)
                 for each in listed.tools
             ]
 
