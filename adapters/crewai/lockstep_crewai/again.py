@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstep.errors import Code, LockstepError, TargetError
 from lockstep.session import snapshot
-from lockstep_crewai.turns import STREAM, UNMADE
+from lockstep_crewai.turns import BESIDE, PENDING, UNMADE
 
 
 def options(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def options(request: Mapping[str, Any]) -> dict[str, Any]:
         )
     given: dict[str, Any] = {}
     for name, value in request.items():
-        if name not in (STREAM, UNMADE):
+        if name not in BESIDE:
             try:
                 given[name] = snapshot.from_value(value)
             except LockstepError as error:
@@ -29,6 +29,19 @@ def options(request: Mapping[str, Any]) -> dict[str, Any]:
                     Code.BAD_TARGET, f"the kickoff was given {name}, which cannot be made again here: {error.message}"
                 ) from error
     return given
+
+
+def restore(target: Any, request: Mapping[str, Any]) -> None:
+    """Puts a fresh flow where the recorded one was that had been paused and was resumed, as `from_pending` does."""
+    pending = request.get(PENDING)
+    if not isinstance(pending, Mapping):
+        return
+    from crewai.flow.async_feedback.types import PendingFeedbackContext
+
+    target._initialize_state(pending["state"])
+    target._pending_feedback_context = PendingFeedbackContext.from_dict(pending["context"])
+    target._is_execution_resuming = True
+    target._flow_match_id = target.flow_id
 
 
 def turn(target: Any, entry: str, given: Mapping[str, Any]) -> Any:

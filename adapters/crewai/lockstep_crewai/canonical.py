@@ -25,7 +25,7 @@ def output(said: Any) -> Value:
 
 def result(returned: Any) -> Value:
     """What a kickoff returned: of a crew also what its tasks came to, of a list one of each."""
-    if type(returned) is list:
+    if type(returned) is list and returned and all(map(is_output, returned)):
         return [result(each) for each in returned]
     if hasattr(returned, "tasks_output"):
         tasks: Value = [output(each) for each in returned.tasks_output]
@@ -60,8 +60,13 @@ def of_method(returned: Any) -> Value:
 def state(flow: Any) -> Value:
     """A flow's state, as it is now, without its id."""
     found = flow.state
+    return kept_state(found if hasattr(found, "model_dump") else dict(found))
+
+
+def kept_state(found: Any) -> Value:
+    """The same of a state itself: a model of pydantic's, or a dict."""
     dumping = getattr(found, "model_dump", None)
-    told = inert(dumping() if dumping is not None else dict(found))
+    told = inert(dumping() if dumping is not None else found)
     return {name: value for name, value in told.items() if name not in _DRAWN} if isinstance(told, Mapping) else told
 
 

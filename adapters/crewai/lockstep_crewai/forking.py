@@ -76,7 +76,7 @@ class Session:
 
     def run(self, target: Any) -> Continued:
         """Makes the turns, of which the first are served, as a branch."""
-        made, root = fresh.made(target, self.recorded.meta, Seams(_NOBODY, _NOBODY))
+        made, root = fresh.made(target, self.recorded.meta, Seams(_NOBODY, _NOBODY, again=True))
         parent, journal, plan = self._branch()
         try:
             return self._made(made, root, journal, plan)
@@ -110,13 +110,16 @@ class Session:
         )
         self.told = told = Crossing(recorded, calls, journal, self.edits.steps)
         self.drive = drive = Drive(calls.latch, self._moved, self._stuck, options.deadline, self)
-        root.seams = Seams(calls, told)
+        root.seams = Seams(calls, told, again=True)
         guard.watch(driving.watched)
         for run in recorded.runs:
             if options.turn is not None and run.number > options.turn:
                 break
             told.turn(run)
-            ended = drive.run(partial(again.turn, made, run.entry, again.options(self._asked(run))))
+            request = self._asked(run)
+            given = again.options(request)
+            again.restore(made, request)
+            ended = drive.run(partial(again.turn, made, run.entry, given))
             root.strands.wait(_LEAVES)
             if not self._goes_on(run, ended):
                 break

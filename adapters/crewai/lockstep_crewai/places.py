@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from lockstep.session import sites
 from lockstep.session.call import Call
 from lockstep.session.native.answers import Question, ask
 from lockstep_crewai.adapter import adapter
 
 if TYPE_CHECKING:
     from lockstep_crewai.wrapping import Root
+
+sites.pass_over(os.path.dirname(__file__))
 
 
 class Place(msgspec.Struct, frozen=True):

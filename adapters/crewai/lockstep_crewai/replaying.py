@@ -62,7 +62,7 @@ class Session:
         self.player = player = Player(
             recorded, server.latch, server.hide, until=options.until, faults=server.faults
         )  # fmt: skip
-        seams = Seams(server.stretch(0, 0), player)
+        seams = Seams(server.stretch(0, 0), player, again=True)
         made, root = fresh.made(target, recorded.meta, seams)
         drive = Drive(server.latch, self._moved, self._stuck, options.deadline, self)
         guard.watch(driving.watched)
@@ -72,7 +72,9 @@ class Session:
             drive.deadline = min(options.deadline, CUT_PATIENCE) if self._is_open(run) else options.deadline
             player.turn(run, serving, is_open=self._is_open(run))
             root.seams.calls = serving
-            given = again.options(self._asked(run))
+            request = self._asked(run)
+            given = again.options(request)
+            again.restore(made, request)
             entry = run.entry
             ended = drive.run(lambda entry=entry, given=given: again.turn(made, entry, given))  # type: ignore[misc]
             serving.turn_over = True

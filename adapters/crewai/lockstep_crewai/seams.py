@@ -23,6 +23,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     request  its arguments by name, inert, those left out that were not given: {"inputs": …} of a crew or flow,
              {"messages": …, "response_format": …} of an agent; beside them
              "stream"   True of a crew or flow whose answer is streamed
+             "pending"  of a flow that was paused in another process, and is resumed: its state, and what it waits for
              "unmade"   names of arguments that cannot be made again from data, as a native checkpoint's
     """
 
@@ -66,7 +67,9 @@ class Seams(msgspec.Struct):
 
     calls  who answers the calls of its models, tools and humans, each in its lane
     told   who hears of its steps and turns
+    again  whether it is done again, in a replay or fork: what CrewAI keeps of a kickoff is not kept of this one then
     """
 
     calls: Calls
     told: Told
+    again: bool = False

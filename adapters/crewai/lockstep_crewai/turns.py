@@ -41,7 +41,8 @@ _ENTRIES: Mapping[type, tuple[str, ...]] = {
 
 # Arguments that are no data: files, and states of CrewAI's own that lie somewhere.
 _UNMADE = frozenset({"input_files", "from_checkpoint", "restore_from_state_id"})
-STREAM, UNMADE = "stream", "unmade"
+STREAM, UNMADE, PENDING = "stream", "unmade", "pending"
+BESIDE = frozenset({STREAM, UNMADE, PENDING})  # of a request: what is no argument
 
 
 def install() -> None:
@@ -201,8 +202,9 @@ class Turn:
         root = self._root
         try:
             asked = self._asked()
-            inputs = {INPUTS: {name: value for name, value in asked.request.items() if name not in (STREAM, UNMADE)}}
+            inputs = {INPUTS: {name: value for name, value in asked.request.items() if name not in BESIDE}}
             before = Moment(lane=root.lane, name=INPUT, source=INPUT, channels=inputs, of=self._target)
+            root.turns += 1
             root.seams.told.begins(asked, before)
         except BaseException:
             root.end()
@@ -273,6 +275,17 @@ class Turn:
         """Some input's answer was never read."""
         self._ends(GeneratorExit())
 
+    def _pending(self) -> Value:
+        """Where a flow that was paused is resumed: what it has been restored with (`from_pending`). None of one that
+        has paused here, since it pauses again where that is done again."""
+        waits = getattr(self._target, "_pending_feedback_context", None) if self._entry in _RESUME else None
+        if waits is None or self._root.turns:
+            return None
+        return {
+            "state": canonical.inert(self._target._copy_and_serialize_state()),
+            "context": canonical.inert(waits.to_dict()),
+        }
+
     def _asked(self) -> Asked:
         plain, args, options = self._given
         try:
@@ -288,6 +301,9 @@ class Turn:
             request[name], is_made = _data(name, value)
             if not is_made:
                 unmade.append(name)
+        pending = self._pending()
+        if pending is not None:
+            request[PENDING] = pending
         if unmade:
             request[UNMADE] = unmade
         if wrapping.is_stream(self._target) or self._streams_each():

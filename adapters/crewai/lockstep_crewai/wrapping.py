@@ -81,6 +81,7 @@ class Root:
     seams    who is asked and told
     names    the lanes of the turn that is on, `strands`: what is running in them
     on       whether a turn of it is on
+    turns    how many have begun
     pending  a turn whose inputs' answers are streamed, and have not all been read
     """
 
@@ -94,6 +95,7 @@ class Root:
         self.seams = seams
         self.names, self.strands = Names(), Strands()
         self.on = False
+        self.turns = 0
         self.pending: Turn | None = None
         self._target = weakref.ref(target)
         self._lock: Any = untapped.RLock()
