@@ -81,4 +81,8 @@ def is_again(fork: Any, kind: crews.Kind) -> None:
 
 def _alike(result: Any) -> Any:
     found = crews.alike(result)
-    return [{name: value for name, value in each.items() if name not in _COUNTED} for each in found] if isinstance(found, list) else found
+    return (
+        [{name: value for name, value in each.items() if name not in _COUNTED} for each in found]
+        if isinstance(found, list)
+        else found
+    )

@@ -44,6 +44,7 @@ import msgspec
 from lockstep.log import canonical as bytes_of
 from lockstep.log.checkpoints import CHANNELS, GONE, WHOLE, record
 from lockstep.log.model import Value
+from lockstep.log.native import LOOP, OWN
 
 TOKENS = "tokens"  # `what` of a CAUSE event, and its body's only entry
 FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its body's only entry
@@ -52,7 +53,7 @@ FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its b
 MODEL, TOOL, HUMAN = "model", "tool", "human"
 
 # Sources of steps: what begins a turn, and what was done in it.
-INPUT, DONE = "input", "loop"
+INPUT, DONE, ANSWERED = "input", OWN, LOOP
 
 # What a step is of.
 TASK, METHOD, ANSWER = "task", "method", "answer"
@@ -70,7 +71,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
     lane         where it closes: that of the crew or flow, "research"
     name         the rest of the lane in which it ran: "find", "find~2"
-    source       INPUT or DONE
+    source       INPUT, DONE or, of an agent's answer, ANSWERED
     kind         TASK, METHOD or ANSWER; "" of an input
     channels     as above, inert, with nothing hidden in it
     payload      the object itself: a `TaskOutput`, what a method returned, a `LiteAgentOutput`; None of others

@@ -27,7 +27,7 @@ from lockstep.session import snapshot
 from lockstep.session.native import answers
 from lockstep_crewai import canonical, insession, naming, wrapping
 from lockstep_crewai.current import Scope, at, scope
-from lockstep_crewai.layout import AGENT, ANSWER, INPUT, INPUTS, OUTPUT, Moment
+from lockstep_crewai.layout import AGENT, ANSWER, ANSWERED, INPUT, INPUTS, OUTPUT, Moment
 from lockstep_crewai.seams import Asked
 from lockstep_crewai.wrapping import Root
 
@@ -222,7 +222,9 @@ class Turn:
     def _answered(self, result: Any) -> Any:
         channels: dict[str, Value] = {OUTPUT: canonical.output(result), AGENT: str(self._target.role)}
         lane, name = self._root.lane, naming.of_agent(self._target)
-        moment = Moment(lane=lane, name=name, kind=ANSWER, channels=channels, payload=result, of=self._target)
+        moment = Moment(
+            lane=lane, name=name, source=ANSWERED, kind=ANSWER, channels=channels, payload=result, of=self._target
+        )
         replaced = self._root.seams.told.step(moment)
         return result if replaced is None else replaced.payload
 

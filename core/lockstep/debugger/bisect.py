@@ -125,7 +125,7 @@ def begin(
         return verdicts.unsearched(NOT_RECORDED, recorded.address, why)
     if not good:
         _can_finish(place.timeline, cuts, policy)
-    whole = bool(good) or places.are_actions(place.timeline)
+    whole = bool(good) or places.are_actions(place.timeline) or places.are_strands(place.timeline)
     searching = _over_answers(cuts) if whole else _over_steps(place.timeline, cuts)
     return Inquiry(
         recorded.address,

@@ -15,7 +15,7 @@ from lockstep.debugger import plan as plans
 from lockstep.errors import TargetError
 from lockstep.log import checkpoints, native
 from lockstep.log.address import Address
-from lockstep.log.model import Value
+from lockstep.log.model import Kind, Value
 from lockstep.log.native import CHECKPOINT
 from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
 from lockstep.session.policy import Policy
@@ -80,7 +80,7 @@ def _of_checkpoints(timeline: Timeline) -> list[Cut]:
     given."""
     if checkpoints.are_commanded(timeline.reader):
         return _of_answers(timeline)
-    if are_actions(timeline):
+    if are_actions(timeline) or are_strands(timeline):
         return _of_exchanges(timeline)
     cuts: list[Cut] = []
     for step in timeline.steps:
@@ -114,11 +114,21 @@ def are_actions(timeline: Timeline) -> bool:
     return timeline.is_native and any(step.kind == checkpoints.ACTION for step in timeline.steps)
 
 
+def are_strands(timeline: Timeline) -> bool:
+    """Likewise, whether its steps are those of strands that run beside each other: when one closes, others have had
+    answers of their own."""
+    return timeline.is_native and any(
+        event.kind is Kind.STEP and event.what == native.OWN
+        for _, event in timeline.reader.heads(timeline.stream.id)
+    )  # fmt: skip
+
+
 def _of_exchanges(timeline: Timeline) -> list[Cut]:
-    """Of a run of actions, each answer in the order in which they came, up to the last action."""
+    """Of such runs, each answer in the order in which they came; of actions, up to the last one."""
+    ends = not are_actions(timeline)
     answered = [
         (effect.end.pos, Cut(f"{step.number}.{effect.number}", step.number, effect.number))
-        for step in timeline.steps if step.kind != END
+        for step in timeline.steps if step.kind != END or ends
         for effect in step.effects if effect.end is not None and effect.kind not in native.UNASKED
     ]  # fmt: skip
     return [Cut("0", 0), *(cut for _, cut in sorted(answered, key=lambda each: each[0]))]

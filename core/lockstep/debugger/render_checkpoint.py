@@ -22,7 +22,7 @@ def row(timeline: Timeline, step: Step) -> list[Piece]:
     hidden = timeline.reader.field(step.stream, step.seq, "hidden")
     told = [] if hidden is True else checkpointed.said(timeline, step)
     source = checkpointed.source(timeline, step)
-    mark: Piece = f"● {safe(step.name)}" if source in ("", native.LOOP) else (f"○ {safe(source)}", "dim")
+    mark: Piece = f"● {safe(step.name)}" if source in native.MADE else (f"○ {safe(source)}", "dim")
     summary = cut(" · ".join(_told(*one) for one in told), WIDE)
     return [mark, safe(summary), (safe(checkpointed.namespace(timeline, step)), "dim"), "", ""]
 

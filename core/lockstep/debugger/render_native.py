@@ -145,9 +145,7 @@ def shown(found: Checkpoint, width: int) -> list[Line]:
     sort = found.kind if found.kind not in (CHECKPOINT, STEP) else found.source
     named = found.name if found.name != sort else ""
     title = (
-        found.name
-        if found.kind in (CHECKPOINT, STEP) and found.source in ("", native.LOOP)
-        else f"{sort} {named}".rstrip()
+        found.name if found.kind in (CHECKPOINT, STEP) and found.source in native.MADE else f"{sort} {named}".rstrip()
     )
     lines: list[Line] = [[
         (safe(found.address), "address"), "  ", (safe(title), "strong"), "  ",

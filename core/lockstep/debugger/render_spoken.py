@@ -20,7 +20,7 @@ _MOST = 24  # lines for what speakers did on the way
 def row(timeline: Timeline, step: Step, said: Spoken) -> list[Piece]:
     """The cells of a step: who spoke, what was said, of which team, and two that are empty."""
     source = checkpointed.source(timeline, step)
-    mark: Piece = f"● {safe(step.name)}" if source in ("", native.LOOP) else (f"○ {safe(source)}", "dim")
+    mark: Piece = f"● {safe(step.name)}" if source in native.MADE else (f"○ {safe(source)}", "dim")
     several = len({each.get("source") for each in said.messages}) > 1
     text = " · ".join(_words(each, named=several) for each in said.messages)
     if said.chosen:
@@ -41,7 +41,7 @@ def shown(found: Said, width: int) -> list[Line]:
     """The lines of `show`."""
     path = found.address.rpartition(":")[0]
     facts = f"lane {safe(found.lane)}" + (f"  turn {found.turn}" if found.turn else "")
-    title = found.name if found.source in ("", native.LOOP) else f"{found.source} {found.name}"
+    title = found.name if found.source in native.MADE else f"{found.source} {found.name}"
     lines: list[Line] = [[(safe(found.address), "address"), "  ", (safe(title), "strong"), "  ", facts]]
     if found.parent >= 0:
         lines.append([("after      ", "dim"), (f"{safe(path)}:{found.parent}", "address")])

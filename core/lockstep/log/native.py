@@ -2,7 +2,8 @@
 
 Each STEP closes a step, the first one step 0. A call belongs to the next step of the namespace that its task is of:
 the lane of a task is that of its checkpoints with one more part, so a checkpoint in lane `main/plan` closes over
-`main/plan/search`, and one in `main` over all that is left below. What a task wrote late, after the checkpoint that was
+`main/plan/search`, and one in `main` over all that is left below; one that a single strand has made, over its own
+(`OWN`). What a task wrote late, after the checkpoint that was
 made of it, is still of that. Calls and writes that no checkpoint has followed are in a closing step of kind `end`.
 """
 
@@ -30,6 +31,10 @@ ATTEMPT = "attempt"
 ATTACHMENT = "attachment"  # `what` of WRITES that nobody wrote: what is kept of a step to be looked at
 
 LOOP = "loop"  # the source of a checkpoint that tasks have made; others are kinds of their own: input, update, fork
+# Likewise, of one that one strand of several has made, which may run beside others: it closes over what happened in the
+# lane of its own name, and in that of all of them.
+OWN = "own"
+MADE = frozenset({"", LOOP, OWN})
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -65,6 +70,14 @@ def belongs(lane: str, checkpoints: str) -> bool:
     return lane.startswith(f"{checkpoints}/") or (lane == checkpoints and "/" not in lane)
 
 
+def closes(step: Event, lane: str) -> bool:
+    """Whether a checkpoint closes over what happened in a lane."""
+    if step.what != OWN:
+        return belongs(lane, step.lane)
+    own = f"{step.lane}/{step.name}"
+    return lane in (step.lane, own) or lane.startswith(f"{own}/")
+
+
 def steps(heads: Iterable[tuple[int, Event]], stream: int) -> Iterator[Step]:
     """The steps of a branch, by all events of its main stream in order."""
     open_: dict[int, Draft] = {}  # calls that have not ended
@@ -79,15 +92,15 @@ def steps(heads: Iterable[tuple[int, Event]], stream: int) -> Iterator[Step]:
             number += 1
             parents.add(event.of)
             lane = event.lane
-            closed = [draft for draft in done if belongs(draft.begin.lane, lane)]
-            cut = [draft for pos, draft in open_.items() if pos < turn and belongs(draft.begin.lane, lane)]
+            closed = [draft for draft in done if closes(event, draft.begin.lane)]
+            cut = [draft for pos, draft in open_.items() if pos < turn and closes(event, draft.begin.lane)]
             if closed:
-                done = [draft for draft in done if not belongs(draft.begin.lane, lane)]
+                done = [draft for draft in done if not closes(event, draft.begin.lane)]
             for draft in cut:
                 del open_[draft.begin.pos]
-            writes = [written for written in writes if not belongs(written.lane, lane)]
+            writes = [written for written in writes if not closes(event, written.lane)]
             effects = closed + [draft for draft in cut if not draft.begin.of]
-            title = CHECKPOINT if event.what in ("", LOOP) else event.what
+            title = CHECKPOINT if event.what in MADE else event.what
             yield Step(number, title, event.name, lane, seq, event.at, numbered(effects, stream), stream, before)
             before = seq
         elif kind is Kind.BEGIN:

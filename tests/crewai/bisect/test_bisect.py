@@ -71,10 +71,8 @@ def test_a_tool_fault_is_found_in_few_probes(name: str, settled_but_tools: Provi
     at, _ = runs.calls(run, "tool")[0]
     verdict = lockstep.bisect(run, kind.make, lambda view: "look 1" in _tools(view), live=["*"])
     assert (verdict.verdict, verdict.effect) == ("culprit", at)
-    cuts = sum(step.kind == "checkpoint" for step in runs.steps(run))
-    answers = len(next(step for step in runs.steps(run) if step.number == verdict.step).effects)
-    most = math.ceil(math.log2(cuts + 1)) + 1 + (math.ceil(math.log2(answers + 1)) + 1)
-    assert len(verdict.probes) <= most
+    count = len(runs.calls(run, "model")) + len(runs.calls(run, "tool"))
+    assert verdict.probes <= math.ceil(math.log2(count)) + 1
 
 
 def _tools(view: Any) -> str:

@@ -82,7 +82,7 @@ def test_a_model_that_fails_is_asked_again_as_its_agent_does(provider: Provider)
 def test_a_tool_that_fails_is_told_to_the_model_as_crewai_tells_it(provider: Provider) -> None:
     kind = crews.named("sequential")
     run, _ = runs.recorded(kind)
-    (at, _), = runs.calls(run, "tool")
+    ((at, _),) = runs.calls(run, "tool")
     heard: list[str] = []
     script = provider.script
     provider.script = lambda request: heard.append(str(request.json)) or script(request)

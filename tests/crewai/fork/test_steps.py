@@ -45,7 +45,9 @@ def test_what_comes_after_it_has_the_edited_output(kind: crews.Kind, provider: P
         assert came == wanted or came["raw"] == wanted or came["pydantic"] == wanted
         assert provider.requests - before == len(branches.asked_past(fork.address, "model"))
         assert len(crews.ran) == len(branches.asked_past(fork.address, "tool"))
-        assert all(now[key] == recorded[key] for key in [(one.lane, one.name) for one in branches.done(run)[: step.number - 1]])
+        assert all(
+            now[key] == recorded[key] for key in [(one.lane, one.name) for one in branches.done(run)[: step.number - 1]]
+        )
         branches.is_again(fork, kind)
 
 

@@ -47,7 +47,16 @@ _OTHER: dict[str, Any] = {"look_up": {"order": 9}, "slowly": {"place": "Bonn", "
 
 
 @pytest.mark.parametrize(
-    "name", ["async_tasks", "parallel", "paying-for_each_async", "paying-akickoff_for_each", "flow", "crew_stream", "hierarchical"]
+    "name",
+    [
+        "async_tasks",
+        "parallel",
+        "paying-for_each_async",
+        "paying-akickoff_for_each",
+        "flow",
+        "crew_stream",
+        "hierarchical",
+    ],
 )
 def test_a_refusal_gets_out_of_threads_loops_and_streams(name: str, provider: Provider, capfd: Any) -> None:
     kind = crews.named(name)

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lockstep.log.model import Event, Kind, Value
-from lockstep.log.native import belongs
+from lockstep.log.native import closes
 from lockstep.log.steps import TURN
 from lockstep.log.store import RunReader
 from lockstep.session.tape import Recorded, Tape
@@ -151,7 +151,7 @@ class Record:
         if not isinstance(at, Recorded):
             return bisect_left(self._positions, at)
         over = bisect_left(self._positions, at.pieces[-1][1].pos if at.ended else at.begin.pos)
-        own = (n for n in range(over, len(self.steps)) if belongs(at.begin.lane, self.steps[n][1].lane))
+        own = (n for n in range(over, len(self.steps)) if closes(self.steps[n][1], at.begin.lane))
         return next(own, len(self.steps))
 
     def position(self, step: int) -> int:
