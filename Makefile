@@ -18,7 +18,7 @@ demo:
 	@.ci/environment demo
 	@.venv-demo/bin/python examples/demo.py
 
-# The longest first: CI does two at a time, and the short ones fill what is left.
+# The longest first: CI does three at a time, and the short ones fill what is left.
 test: test-oldest test-recording test-langgraph test-debugger test-temporal test-playwright test-playwright164 test-openai2 \
 	test-autogen test-autogen070 test-agents test-mcp test-crewai
 	@.ci/browser --last
