@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lockstep.debugger import answers, bodies, calls, messages
-from lockstep.debugger.dialects import langchain
+from lockstep.debugger.dialects import framed
 from lockstep.debugger.folding import fold
 from lockstep.debugger.sides import Call, Side
 from lockstep.log.model import Status, Value
@@ -77,7 +77,7 @@ def outcome(call: Call, side: Side, asked: Value) -> dict[str, Value]:
         found["answer"] = _delivered(side.channels(call), end if call.status == Status.OK else None)
     else:
         # What a model said is one message: in which pieces it came is nothing of its own.
-        said = call.kind == "model" and end is not None and langchain.is_request(asked)
+        said = call.kind == "model" and end is not None and framed.is_one_message(asked)
         parts = [] if said else _joined(side.parts(call))
         if parts:
             found["parts"] = parts

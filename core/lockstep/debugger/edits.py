@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from lockstep.debugger import answers, calls, listing, outcomes, paths, raised, rewording, wires
-from lockstep.debugger.dialects import langchain
+from lockstep.debugger.dialects import framed
 from lockstep.debugger.paths import Place
 from lockstep.errors import AddressError, Code, EditError
 from lockstep.log.address import named
@@ -36,7 +36,6 @@ type Change = tuple[str, Value]
 _STEP = r"(?:(?P<step>\d{1,9})(?:\.(?P<effect>\d{1,9}))?(?P<child>(?:/\d{1,9})*)|(?P<call>[^:=@]+#\d{1,9}))"
 _SHORT = re.compile(rf":?{_STEP}(?=[:=]|$)", re.ASCII)
 _LONG = re.compile(rf"(?P<run>[^:]+):{_STEP}(?=[:=]|$)", re.ASCII)
-_OF_MESSAGE = frozenset({"content", "tool_calls", "generations"})
 _WHOLE = (Status.OK, Status.ERROR)  # else the program did not take all of it
 
 
@@ -194,7 +193,7 @@ def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tupl
     if effect.kind == calls.PROCESS:
         raise EditError(Code.UNEDITABLE, "what a process delivers cannot be edited yet, only its recording be served")
     request = timeline.request(effect)
-    said = effect.kind == calls.MODEL and langchain.is_request(request)
+    said = effect.kind == calls.MODEL and framed.is_one_message(request)
     if calls.is_exchange(effect.kind, request):
         return _exchange(timeline, effect, parts, end, read)
     asides = [part for part in parts if is_aside(part)]
@@ -207,17 +206,14 @@ def _made(timeline: Timeline, effect: Effect, changes: Iterable[Change]) -> tupl
         return _recorded(parts, end, effect.status)
     if said:
         # One message, whether it was streamed or not: whoever serves it gives it in one piece.
-        _is_message(after)
+        _is_message(request, after)
         return outcomes.pieces(after, (), end, effect.status)
     return (*map(Piece, asides), *outcomes.pieces(after, pieces, end, effect.status))
 
 
-def _is_message(value: Any) -> None:
-    if not isinstance(value, dict) or not (raised.is_raise(value) or value.keys() & _OF_MESSAGE):
-        raise EditError(
-            Code.UNEDITABLE,
-            'a model\'s message is {"content", "tool_calls": [{"name", "args", "id"}], …}, as show prints it',
-        )
+def _is_message(request: Value, value: Any) -> None:
+    if not (raised.is_raise(value) or framed.is_answer(request, value)):
+        raise EditError(Code.UNEDITABLE, f"a model's message is {framed.form(request)}, as show prints it")
 
 
 def taken(timeline: Timeline, effect: Effect) -> Value:

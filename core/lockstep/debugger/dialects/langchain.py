@@ -8,6 +8,9 @@ from typing import Any
 from lockstep.debugger.dialects.parts import Answer, Message, Usage, at, call, count, items, joined, string
 from lockstep.log.model import Value
 
+FORMS = frozenset({"content", "tool_calls", "generations"})
+FORM = '{"content", "tool_calls": [{"name", "args", "id"}], …}'
+
 _ROLES = {"human": "user", "ai": "assistant"}
 _TYPES = frozenset({"human", "ai", "system", "tool", "function", "chat", "remove"})
 _PIECES = ("chunk", "message")  # of the parts of a streamed answer
