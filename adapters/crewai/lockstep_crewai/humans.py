@@ -52,11 +52,11 @@ def install() -> None:
         classes.wrap(context, "request_human_input", _hooked)
     classes.wrap(AgentExecutor, "_handle_human_feedback", _handling)
     classes.wrap(AgentExecutor, "_ahandle_human_feedback", _ahandling)
-    for cls in classes.family(Flow):
-        classes.wrap(cls, "ask", _asking)
-        classes.wrap(cls, "_resolve_input_provider", _resolving_input)
-        classes.wrap(cls, "_resolve_feedback_provider", _resolving_feedback)
-        classes.wrap(cls, "_request_human_feedback", _requesting)
+    # Not in a program's own flows: a method of that name may be any method there.
+    classes.wrap(Flow, "ask", _asking)
+    classes.wrap(Flow, "_resolve_input_provider", _resolving_input)
+    classes.wrap(Flow, "_resolve_feedback_provider", _resolving_feedback)
+    classes.wrap(Flow, "_request_human_feedback", _requesting)
 
 
 def _see(provider: type) -> None:

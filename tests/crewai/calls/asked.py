@@ -44,6 +44,9 @@ class Told:
     def step(self, moment: Any) -> None:
         """See `seams.Told`."""
 
+    def counts(self, lane: str, tokens: Any) -> None:
+        """See `seams.Told`. None: what is counted here is what counts."""
+
     def ends(self, result: Any) -> None:
         """See `seams.Told`."""
 

@@ -149,6 +149,19 @@ def test_what_a_flow_asks_is_not_asked_again(tape: Tape, keyboard: Keyboard, hea
     assert heard.taken() == told
 
 
+class Named(Flow[Any]):
+    """Has a method of its own that is called as CrewAI's."""
+
+    @start()
+    def ask(self) -> str:  # type: ignore[override]
+        return "no question"
+
+
+def test_a_method_that_only_has_its_name_asks_nobody(tape: Tape) -> None:
+    assert tape.record(lambda: Named().kickoff()) == "no question"
+    assert tape.calls() == []
+
+
 class Window:
     """Somebody behind a window, who is answered for by number."""
 
