@@ -1,8 +1,8 @@
 """Output files: what a task writes down as its result, if it has an `output_file`.
 
 What is to be written is compared with what was written, and nothing is written in a replay: the file may have been
-moved or changed since. In a fork it is written past the cut, with no word of the user's: it is the crew's own output,
-as its answer is.
+moved or changed since. Past the cut of a fork it is written, with no word of the user's, unless just that was written
+before: it is the crew's own output, as its answer is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
 
-FILE, NAME = "file", "output_file"  # kind and name of the effect
+WRITE, NAME = "write", "output_file"  # kind and name of the effect
 _OWN = Declared("read", "it writes down what the crew answered, and nothing else")
 
 
@@ -37,7 +37,7 @@ def _saving(plain: Any) -> Any:
             return plain(self, result)
         request: dict[str, Value] = {"path": str(self.output_file), "content": inert(result)}
         return asking.outside(
-            place, FILE, lambda: Question(NAME, request, request, _OWN), lambda: plain(self, result),
+            place, WRITE, lambda: Question(NAME, request, request, _OWN), lambda: plain(self, result),
             Leaf(lambda nothing: None, lambda value: None),
         )  # fmt: skip
 

@@ -129,8 +129,9 @@ def decide(
 NO_RULES = EffectRules()
 
 # A pipe that has been read cannot be read again, and nobody wants to type once more what has been typed. So what
-# stdin gave in the recording goes first, and only what the program wants beyond it is read for real.
-_ANSWERED_ONCE = frozenset({"human"})
+# stdin gave in the recording goes first, and only what the program wants beyond it is read for real. Nor is a file that
+# a framework has written for its user written once more: it may have been changed since.
+_ANSWERED_ONCE = frozenset({"human", "write"})
 
 _UNDECLARED = Declared("unknown", "nobody declared it")
 _PROCESS = Declared("unknown", "a process may do anything")

@@ -35,7 +35,7 @@ def test_a_file_is_not_written_again(provider: Provider, tape: Tape) -> None:
     tape.record(lambda: crew("out/text.txt").kickoff())
     file = Path("out/text.txt")
     assert file.read_text() == "a text"
-    assert tape.calls()[-1] == (f"{LANE}/crew/write", "file", "output_file")
+    assert tape.calls()[-1] == (f"{LANE}/crew/write", "write", "output_file")
     assert tape.request(-1) == {"path": "out/text.txt", "content": "a text"}
     file.write_text("mine now")
     provider.stop()
