@@ -6,7 +6,8 @@ from lockstep_crewai import events, files, humans, keeping, models, parallel, re
 
 
 def install() -> None:
-    """Puts in the seams of models, tools, servers, humans, files, states, memory and knowledge, and of what runs at once. They
-    do nothing where nobody asks. Call it before each run: some classes say nothing of subclasses made later."""
+    """Puts in the seams of models, tools, servers, humans, files, states, memory and knowledge, and of what runs at
+    once. They do nothing where nobody asks. Call it before each run: some classes say nothing of subclasses made
+    later."""
     for part in (events, models, tools, servers, parallel, humans, files, keeping, refused):
         part.install()
