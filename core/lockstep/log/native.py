@@ -9,7 +9,7 @@ made of it, is still of that. Calls and writes that no checkpoint has followed a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -70,12 +70,23 @@ def belongs(lane: str, checkpoints: str) -> bool:
     return lane.startswith(f"{checkpoints}/") or (lane == checkpoints and "/" not in lane)
 
 
-def closes(step: Event, lane: str) -> bool:
-    """Whether a checkpoint closes over what happened in a lane."""
-    if step.what != OWN:
-        return belongs(lane, step.lane)
-    own = f"{step.lane}/{step.name}"
-    return lane in (step.lane, own) or lane.startswith(f"{own}/")
+class Closing:
+    """Which lanes the checkpoints of a branch close over, told of each in order."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, str] = {}  # lanes of strands that have made theirs -> that in which they made it
+
+    def over(self, step: Event) -> Callable[[str], bool]:
+        """Tells whether this checkpoint, the next one, closes over what happened in a lane."""
+        lane = step.lane
+        if step.what != OWN:
+            for own in [own for own, of in self._own.items() if belongs(of, lane) or of == lane]:
+                del self._own[own]
+            return lambda found: belongs(found, lane)
+        # What a strand still did when it had made its own, comes to the next one beside it.
+        self._own[f"{lane}/{step.name}"] = lane
+        owns = tuple(own for own, of in self._own.items() if of == lane)
+        return lambda found: found == lane or any(found == own or found.startswith(f"{own}/") for own in owns)
 
 
 def steps(heads: Iterable[tuple[int, Event]], stream: int) -> Iterator[Step]:
@@ -85,6 +96,7 @@ def steps(heads: Iterable[tuple[int, Event]], stream: int) -> Iterator[Step]:
     writes: list[Event] = []  # likewise
     parents: set[int] = set()
     turn = 0  # position where the last one began: what was open before it will never end
+    closing = Closing()
     number = before = -1
     for seq, event in heads:
         kind = event.kind
@@ -92,13 +104,14 @@ def steps(heads: Iterable[tuple[int, Event]], stream: int) -> Iterator[Step]:
             number += 1
             parents.add(event.of)
             lane = event.lane
-            closed = [draft for draft in done if closes(event, draft.begin.lane)]
-            cut = [draft for pos, draft in open_.items() if pos < turn and closes(event, draft.begin.lane)]
+            closes = closing.over(event)
+            closed = [draft for draft in done if closes(draft.begin.lane)]
+            cut = [draft for pos, draft in open_.items() if pos < turn and closes(draft.begin.lane)]
             if closed:
-                done = [draft for draft in done if not closes(event, draft.begin.lane)]
+                done = [draft for draft in done if not closes(draft.begin.lane)]
             for draft in cut:
                 del open_[draft.begin.pos]
-            writes = [written for written in writes if not closes(event, written.lane)]
+            writes = [written for written in writes if not closes(written.lane)]
             effects = closed + [draft for draft in cut if not draft.begin.of]
             title = CHECKPOINT if event.what in MADE else event.what
             yield Step(number, title, event.name, lane, seq, event.at, numbered(effects, stream), stream, before)

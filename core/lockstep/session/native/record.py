@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lockstep.log.model import Event, Kind, Value
-from lockstep.log.native import closes
+from lockstep.log.native import Closing
 from lockstep.log.steps import TURN
 from lockstep.log.store import RunReader
 from lockstep.session.tape import Recorded, Tape
@@ -151,8 +152,14 @@ class Record:
         if not isinstance(at, Recorded):
             return bisect_left(self._positions, at)
         over = bisect_left(self._positions, at.pieces[-1][1].pos if at.ended else at.begin.pos)
-        own = (n for n in range(over, len(self.steps)) if closes(self.steps[n][1], at.begin.lane))
+        own = (n for n in range(over, len(self.steps)) if self._closes[n](at.begin.lane))
         return next(own, len(self.steps))
+
+    @cached_property
+    def _closes(self) -> list[Callable[[str], bool]]:
+        """By step: whether it closes over what happened in a lane."""
+        closing = Closing()
+        return [closing.over(event) for _, event in self.steps]
 
     def position(self, step: int) -> int:
         """The position at which step `step` was closed."""

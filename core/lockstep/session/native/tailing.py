@@ -1,7 +1,8 @@
 """The calls of a fork by re-execution: served up to its cut, in the recorded order, and from there as its tail has it.
 
 A call that belongs past the cut may come early, while what runs beside it is still served: it waits until all of the
-part before has been handed out. Calls that are answered from the record past an edit get their answers in the recorded
+part before has been handed out; but one that keeps a loop from going on meanwhile, only for a moment. Calls that are
+answered from the record past an edit get their answers in the recorded
 order too, since who is answered first decides who goes on first.
 """
 
@@ -25,7 +26,8 @@ from lockstep.session.native.serving import Serving
 from lockstep.session.tail import Answer
 from lockstep.session.tape import Recorded
 
-_PATIENCE = 0.5  # seconds without progress, after which an answer past an edit waits for no other
+# Seconds without progress, after which an answer past an edit waits for no other, nor a call that keeps its loop.
+_PATIENCE = 0.5
 _LOOK = 0.001  # seconds between two looks at whose turn it is
 
 
@@ -138,8 +140,22 @@ class Early(Undecided):
 
     def ready(self) -> None:
         if self._to is None:
-            self.session.gate.wait(self.session.over)
+            # A loop that waits here keeps those waiting that are served in it: where nobody else gets on, it goes on.
+            self.session.gate.wait(self.session.over if loop() is None else self._stalled())
             self._decide()
+
+    def _stalled(self) -> Callable[[], bool]:
+        """Tells whether all is stopped, or nobody has got on for a while."""
+        served, over = self.session.served, self.session.over
+        seen, since = served.progress, untapped.monotonic()
+
+        def stalled() -> bool:
+            nonlocal seen, since
+            if seen != served.progress:
+                seen, since = served.progress, untapped.monotonic()
+            return over() or untapped.monotonic() - since > _PATIENCE
+
+        return stalled
 
     async def aready(self) -> None:
         if self._to is None:
