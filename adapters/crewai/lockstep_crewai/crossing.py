@@ -201,7 +201,8 @@ class Crossing:
             self._look()
         if not self.over:
             return
-        self._branch.end(*((Status.CANCELLED, None) if latch.stopped else (Status.ERROR, error)), self._calls.resting())
+        status = Status.CANCELLED if latch.stopped else Status.ERROR
+        self._branch.end(status, None if latch.stopped else error, self._calls.resting())
         self._amid = False
 
     def fault(self, where: str, error: BaseException) -> None:

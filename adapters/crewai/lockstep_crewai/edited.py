@@ -82,7 +82,8 @@ def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
     came = plans.first_of(timeline, (effect for effect, _ in calls.values()))
     if came is not None:
         firsts.append(came)
-    told = {address: value for each in (*answers, *steps.values()) for address, value in each.told.items()}
+    told = {address: value for each in answers for address, value in each.told.items()}
+    told.update((address, value) for change in steps.values() for address, value in change.told.items())
     return Edits(tuple(answers), steps, told, min(firsts, default=None))
 
 
@@ -125,8 +126,8 @@ def _with(before: Changed, step: Step, edit: Edit, channels: Mapping[str, Value]
     if OUTPUT not in channels:
         raise EditError(
             Code.UNEDITABLE,
-            f"{address} has no output: {channels.get(layout.ERROR) or 'it was not done'}. Edit one of its calls: "
-            f"{address}.1",
+            f"{address} has no output: {channels.get(layout.ERROR, 'it waits for a person')!s}. Edit one of its calls:"
+            f" {address}.1",
         )
     if isinstance(edit.value, BaseException) or raised.is_raise(edit.value):
         raise EditError(
@@ -250,7 +251,7 @@ def _call(number: int, call: Value) -> Value:
 
 
 def _spoken(parts: Sequence[Value], whole: Value) -> Iterator[Piece]:
-    """What is heard of an edited answer while it comes: as it was, with the text of the edit in the place of its own."""
+    """What is heard of an edited answer while it comes: as it was, with its own text in the place of the recorded."""
     text = whole.get(TEXT) if isinstance(whole, dict) else None
     same = "".join(_chunk(part) or "" for part in parts) == text
     said = not isinstance(text, str)

@@ -40,8 +40,8 @@ from lockstep_crewai.seams import Seams
 from lockstep_crewai.wrapping import Root
 
 _HINT = (
-    "the code of a crew or flow runs again in the part that a fork serves, and what it does outside of its models, tools"
-    " and people is not recorded: make a tool of what asks the outside"
+    "the code of a crew or flow runs again in the part that a fork serves, and what it does outside of its models,"
+    " tools and people is not recorded: make a tool of what asks the outside"
 )
 _NOBODY: Any = None  # is asked while the crew is made: no turn of it is on
 _LEAVES = 2.0  # seconds that threads of tasks are given to end, once their crew has

@@ -86,7 +86,7 @@ def replaced(payload: Any, task: Any, changes: Sequence[Change]) -> Any:
 
 def to_state(flow: Any, changes: Sequence[Change]) -> None:
     """Changes what a flow remembers. Raises as `replaced`."""
-    state = getattr(flow, "_state", None)
+    state: Any = getattr(flow, "_state", None)
     for change in changes:
         for name, value in _by_name(state, change):
             if isinstance(state, dict):
@@ -140,8 +140,9 @@ def _spoken(output: Any, task: Any, change: Change) -> Any:
 
 def _said(output: Any, task: Any, text: str) -> Any:
     """The output with this text, and what the task makes of it."""
-    model, data = getattr(task, "output_pydantic", None), getattr(task, "output_json", None)
-    made = (model or data).model_validate_json(text) if model or data else None
+    model: Any = getattr(task, "output_pydantic", None)
+    form: Any = model or getattr(task, "output_json", None)
+    made = form.model_validate_json(text) if form else None
     if task is None and isinstance(output.pydantic, BaseModel):
         made = model = type(output.pydantic).model_validate_json(text)
     update = {RAW: text, PYDANTIC: made if model else None}

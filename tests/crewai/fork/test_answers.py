@@ -18,8 +18,9 @@ _FORMS: dict[str, Any] = {"verdict": {"score": 9, "because": "EDITED"}}
 FORKED = [
     crews.named(name)
     for name in (
-        "sequential", "streaming", "hierarchical", "delegating", "async_tasks", "parallel", "twins", "structured", "guarded",
-        "sequential-akickoff", "paying-for_each", "paying-for_each_async", "flow", "looping", "alone", "alone-aask",
+        "sequential", "streaming", "hierarchical", "delegating", "async_tasks", "parallel", "twins", "structured",
+        "guarded", "sequential-akickoff", "paying-for_each", "paying-for_each_async", "flow", "looping", "alone",
+        "alone-aask",
     )
 ]  # fmt: skip
 

@@ -17,13 +17,14 @@ from lockstep.testing import Provider
 _PLANS = {"list_of_plans_per_task": [{"task_number": n, "task": "task", "plan": "EDITED"} for n in (1, 2, 3)]}
 EDITED: dict[str, Any] = {
     "based-on-these-tasks-summary-task-number": _PLANS,
-    "verdict": {"score": 9, "because": "EDITED"}, "look": "41.00", "size": "big", "more": "done", "way": "on", "begin": "EDITED"
+    "verdict": {"score": 9, "because": "EDITED"}, "look": "41.00", "size": "big", "more": "done", "way": "on",
 }  # fmt: skip
 FORKED = [
     crews.named(name)
     for name in (
-        "sequential", "streaming", "crew_stream", "hierarchical", "react", "async_tasks", "structured", "guarded", "planned",
-        "conditional", "sequential-kickoff_async", "sequential-akickoff", "paying-for_each", "paying-for_each_async",
+        "sequential", "streaming", "crew_stream", "hierarchical", "react", "async_tasks", "structured", "guarded",
+        "planned", "conditional", "sequential-kickoff_async", "sequential-akickoff", "paying-for_each",
+        "paying-for_each_async",
         "paying-akickoff_for_each", "flow", "flow-akickoff", "looping", "persisted", "alone", "alone-aask", "lite",
     )
 ]  # fmt: skip
@@ -31,7 +32,7 @@ FORKED = [
 
 @pytest.mark.parametrize("kind", FORKED, ids=crews.labelled)
 def test_what_comes_after_it_has_the_edited_output(kind: crews.Kind, provider: Provider) -> None:
-    run, result = runs.recorded(kind)
+    run, _ = runs.recorded(kind)
     recorded = branches.outputs(run)
     for step in branches.done(run):
         wanted = EDITED.get(step.name, "EDITED")

@@ -86,7 +86,9 @@ def test_a_person_is_not_asked_again_for_what_was_typed(typed: list[str], provid
     assert (fork.state, fork.reused, typed) == ("complete", 1, [])
 
 
-def test_a_file_is_written_past_the_cut_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: Provider) -> None:
+def test_a_file_is_written_past_the_cut_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: Provider
+) -> None:
     monkeypatch.chdir(tmp_path)
 
     def make() -> Crew:
@@ -109,7 +111,9 @@ def test_a_file_is_written_past_the_cut_only(tmp_path: Path, monkeypatch: pytest
 # Of runs without an end.
 
 
-def test_a_run_that_was_cut_off_is_forked_from_its_last_step(monkeypatch: pytest.MonkeyPatch, provider: Provider) -> None:
+def test_a_run_that_was_cut_off_is_forked_from_its_last_step(
+    monkeypatch: pytest.MonkeyPatch, provider: Provider
+) -> None:
     kind = crews.named("sequential")
     crew = kind.make()
 

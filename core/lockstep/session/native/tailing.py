@@ -2,8 +2,8 @@
 
 A call that belongs past the cut may come early, while what runs beside it is still served: it waits until all of the
 part before has been handed out; but one that keeps a loop from going on meanwhile, only for a moment. Calls that are
-answered from the record past an edit get their answers in the recorded
-order too, since who is answered first decides who goes on first.
+answered from the record past an edit get their answers in the recorded order too, since who is answered first decides
+who goes on first.
 """
 
 from __future__ import annotations
