@@ -16,7 +16,7 @@ from lockstep_crewai.recording import Recording
 from lockstep_crewai.seams import Seams
 from lockstep_crewai.wrapping import Root
 
-_WHAT = {wrapping.CREW: "task", wrapping.FLOW: "method", wrapping.AGENT: "agent"}
+_A = {wrapping.CREW: "a crew", wrapping.FLOW: "a flow", wrapping.AGENT: "an agent"}
 
 
 def made(target: Any, meta: Mapping[str, Any], seams: Seams) -> tuple[Any, Root]:
@@ -63,10 +63,12 @@ def _same(root: Root, native: Mapping[str, Any], name: str) -> None:
     """Raises TargetError LS402 where the recorded run is one of something else, with the first task that differs."""
     kind = native.get("kind")
     if isinstance(kind, str) and kind != root.kind:
-        raise TargetError(Code.BAD_TARGET, f"{name} made a {root.kind}, and the recorded run is one of a {kind}")
+        raise TargetError(
+            Code.BAD_TARGET, f"{name} made {_A[root.kind]}, and the recorded run is one of {_A.get(kind, kind)}"
+        )
     was = native.get("members")
-    if not isinstance(was, list):
-        return
+    if not isinstance(was, list) or root.kind == wrapping.FLOW:
+        return  # what a flow has and never runs makes no difference, and what it runs is told as it does
     now = wrapping.members(root.target)
     for number, (before, after) in enumerate(zip_longest(was, now), 1):
         if before != after:
@@ -77,8 +79,7 @@ def _same(root: Root, native: Mapping[str, Any], name: str) -> None:
 
 
 def _differs(root: Root, number: int, before: Value, after: Value) -> str:
-    what = _WHAT[root.kind]
-    where = f"{what} {number}" if root.kind == wrapping.CREW else what
+    where = f"task {number}" if root.kind == wrapping.CREW else "it"
     if not isinstance(before, Sequence) or not isinstance(after, Sequence):
         gone = before if isinstance(before, Sequence) else after
         said = "is not there any more" if after is None else "was not there"

@@ -1,0 +1,120 @@
+"""What a flow keeps outside of itself: its states, and what it waits for a person to say."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import crew_runs
+import crews
+import pytest
+import recorded_crews as of
+from crewai.flow import Flow, human_feedback, listen, persist, start
+from crewai.flow.async_feedback.types import HumanFeedbackPending
+from crewai.flow.persistence import SQLiteFlowPersistence
+from crewai.memory.storage.kickoff_task_outputs_storage import KickoffTaskOutputsSQLiteStorage
+
+import lockstep
+import lockstep_crewai
+from lockstep.testing import Provider
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(path) as database:
+        return database.execute("select flow_uuid, method_name, state_json from flow_states").fetchall()
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> Callable[[], Flow[Any]]:
+    """Makes a flow that goes on counting where a state of it is loaded."""
+
+    def make() -> Flow[Any]:
+        @persist(SQLiteFlowPersistence(str(tmp_path / "flows.db")))
+        class Counts(Flow[dict[str, Any]]):
+            @start()
+            def more(self) -> int:
+                self.state["n"] = self.state.get("n", 0) + 1
+                return int(self.state["n"])
+
+        return Counts()
+
+    return make
+
+
+def test_a_state_that_was_loaded_is_loaded_again_and_none_is_saved(
+    counting: Callable[[], Flow[Any]], tmp_path: Path
+) -> None:
+    first = counting()
+    first.kickoff()
+    flow = lockstep_crewai.wrap(counting(), run="later")
+    assert flow.kickoff(inputs={"id": first.state["id"]}) == 2
+    kept = rows(tmp_path / "flows.db")
+    assert len(kept) == 2
+
+    calls = [(event.name, body["request"]) for event, body in of.events("crewai/later", of.Kind.BEGIN)][1:]
+    assert calls == [
+        ("load_state", {"flow": first.state["id"]}), ("save_state", {"method": "more", "state": {"n": 2}}),
+    ]  # fmt: skip
+    # Somebody has gone on with it meanwhile: what is replayed is what was.
+    counting().kickoff(inputs={"id": first.state["id"]})
+    kept = rows(tmp_path / "flows.db")
+    replay = lockstep.replay("crewai/later", counting)
+    assert replay.identical, replay.report
+    assert replay.result == 2
+    assert rows(tmp_path / "flows.db") == kept
+
+
+def test_a_replay_leaves_what_crewai_s_own_replay_goes_by(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    lockstep_crewai.wrap(crews.sequential()).kickoff(crews.INPUTS)
+    crews.paying().kickoff({"order": 9})
+    kept = KickoffTaskOutputsSQLiteStorage().load()
+    assert [row["inputs"] for row in kept] == [{"order": 9}]
+    crew_runs.silence(provider, monkeypatch)
+
+    assert lockstep.replay("crewai/desk", crews.sequential).identical
+    assert KickoffTaskOutputsSQLiteStorage().load() == kept
+
+
+class Later:
+    """Asks a person somewhere else, who answers another day."""
+
+    def request_feedback(self, context: Any, flow: Any) -> Any:
+        raise HumanFeedbackPending(context=context)
+
+
+class Review(Flow[dict[str, Any]]):
+    @start()
+    @human_feedback(message="Is it good?", provider=Later())
+    def draft(self) -> str:
+        self.state["draft"] = crews.model().call("draft?")
+        return str(self.state["draft"])
+
+    @listen(draft)
+    def sent(self, feedback: Any) -> str:
+        return f"{self.state['draft']}: {feedback.feedback}: {crews.model().call('send?')}"
+
+
+def test_a_flow_that_pauses_and_one_that_is_resumed_are_runs_of_their_own(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store = str(tmp_path / "flows.db")
+    flow = lockstep_crewai.wrap(Review(persistence=SQLiteFlowPersistence(store)), run="draft")
+    paused = flow.kickoff()
+    assert isinstance(paused, HumanFeedbackPending)
+    resumed = lockstep_crewai.wrap(Review.from_pending(flow.flow_id, SQLiteFlowPersistence(store)), run="sent")
+    result = resumed.resume("It is.")
+    assert "It is." in result
+    assert of.state("crewai/draft", 1) == {"paused": {"message": "Is it good?", "emit": None}}
+    crew_runs.silence(provider, monkeypatch)
+
+    def make() -> Flow[Any]:
+        return Review(persistence=SQLiteFlowPersistence(store))
+
+    again = lockstep.replay("crewai/draft", make)
+    assert again.identical, again.report
+    assert isinstance(again.result, HumanFeedbackPending)
+    later = lockstep.replay("crewai/sent", make)
+    assert later.identical, later.report
+    assert later.result == result
