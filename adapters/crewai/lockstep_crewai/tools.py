@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial, wraps
+from hashlib import blake2b
 from typing import Any
 
 from crewai.skills.tool import LoadSkillTool
@@ -23,6 +25,7 @@ from crewai.tools.agent_tools.deferred_tool_result_reader import DeferredToolRes
 from crewai.tools.agent_tools.read_file_tool import ReadFileTool
 from crewai.tools.base_tool import BaseTool
 from crewai.tools.structured_tool import CrewStructuredTool
+from crewai.utilities import tool_result_artifacts
 
 from lockstep.log.model import Value
 from lockstep.session.native.answers import Question
@@ -47,6 +50,7 @@ def install() -> None:
     for cls in classes.family(CrewStructuredTool):
         classes.wrap(cls, "invoke", _invoking)
         classes.wrap(cls, "ainvoke", _ainvoking)
+    classes.wrap_function(tool_result_artifacts, "token_urlsafe", _drawing)
 
 
 def _see(cls: type) -> None:
@@ -110,6 +114,21 @@ def _ainvoking(plain: Any) -> Any:
         )  # fmt: skip
 
     return ainvoke
+
+
+def _drawing(plain: Any) -> Any:
+    """The names of long results, which CrewAI keeps in files and tells the model of: drawn by chance, they would be
+    others in each run. Within a turn they are made of where the result was got, and are as long."""
+
+    @wraps(plain)
+    def token_urlsafe(nbytes: int | None = None) -> Any:
+        place = current.place()
+        if place is None:
+            return plain(nbytes)
+        made = place.root.names.lane(place.lane, "tool-result")
+        return urlsafe_b64encode(blake2b(made.encode(), digest_size=nbytes or 32).digest()).rstrip(b"=").decode()
+
+    return token_urlsafe
 
 
 async def _on_a_thread(tool: Any, input: Any, options: Mapping[str, Any]) -> Any:

@@ -191,3 +191,70 @@ def once(provider: Provider, heard: Heard, run: Callable[[], Any]) -> tuple[Any,
     result = run()
     assert not isinstance(result, BaseException), result
     return result, (heard.taken(), [request.json for request in provider.seen])
+
+
+def test_a_long_result_is_kept_under_the_name_that_the_model_was_told(
+    provider: Provider, tape: Tape, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenAICompletion, "get_context_window_size", lambda self: 20_000)
+
+    @tool("read_all")
+    def read_all(order: int) -> str:
+        """Reads all of it."""
+        ran.append("read_all")
+        return "\n".join(f"line {number} of {len(ran)}" for number in range(2_000))
+
+    def said_of_long(request: Request) -> Answer:
+        if turns(request) == 0:
+            return Answer(calls=(ToolCall("read_all", {"order": 7}),))
+        told_of = json.dumps(request.json["messages"])
+        if turns(request) == 1:
+            path = told_of.split("relative file path `")[1].split("`")[0]
+            return Answer(calls=(ToolCall("read_a_deferred_tool_result", {"file_path": path, "line_count": 2}),))
+        return Answer(told_of[-400:])
+
+    provider.script = said_of_long
+    ran.clear()
+
+    def run() -> Any:
+        writer = agent("writer", tools=[read_all])
+        return told(Crew(agents=[writer], tasks=[task("draft", agent=writer)]).kickoff())
+
+    first = tape.record(run)
+    assert "line 1 of 1" in str(first) and ran == ["read_all"], first
+    assert [name for _, kind, name in tape.calls() if kind == "tool"] == ["read_all"]
+    provider.stop()
+    assert tape.replay(run) == first
+    assert ran == ["read_all"]
+
+
+def test_a_tool_that_was_used_before_anybody_recorded_is_recorded(provider: Provider, tape: Tape) -> None:
+    ran.clear()
+    provider.script = said
+    writer = agent("writer", tools=[look_up])
+    crew = Crew(agents=[writer], tasks=[task("draft", agent=writer)])
+    executor = writer.agent_executor
+    crew.kickoff()
+    assert writer.agent_executor is not executor and ran == ["look_up"]
+    # As it was before: what was bound then is not asked for again.
+    writer.agent_executor._available_functions = {"look_up": look_up.run.__func__.lockstep_plain.__get__(look_up)}
+    assert "writer says" in tape.record(lambda: crew.kickoff().raw)
+    assert ("tool", "look_up") in [(kind, name) for _, kind, name in tape.calls()]
+
+
+def test_nobody_waits_for_a_minute_to_be_over_where_nobody_is_asked(
+    provider: Provider, tape: Tape, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("crewai.utilities.rpm_controller.time.sleep", waited.append)
+    provider.script = said
+
+    def run() -> Any:
+        writer = agent("writer", tools=[look_up], max_rpm=1)
+        return told(Crew(agents=[writer], tasks=[task("draft", agent=writer)]).kickoff())
+
+    first = tape.record(run)
+    assert waited == [60]
+    provider.stop()
+    assert tape.replay(run) == first
+    assert waited == [60]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from crewai.events.types.llm_events import LLMCallType
 from crewai.hooks import HookAborted, InterceptionPoint
 from crewai.hooks.dispatch import register_scoped, scoped_hooks
 from crewai.llms.providers.openai.completion import OpenAICompletion
+from crewai.utilities.internal_instructor import InternalInstructor
 from pydantic import BaseModel
 
 from lockstep.errors import Code, Divergence
@@ -353,6 +355,18 @@ def test_functions_that_a_model_may_run_itself_are_not_run_again(provider: Provi
     provider.stop()
     assert tape.replay(code) == "order 7"
     assert ran == [7]
+
+
+def test_what_takes_a_text_apart_asks_a_provider_by_itself(provider: Provider, tape: Tape, heard: Heard) -> None:
+    provider.script = [Answer(calls=(ToolCall("Verdict", {"score": 3, "because": "it is late"}),))]
+
+    def ask() -> Any:
+        return InternalInstructor(content="it is late", model=Verdict, llm=model()).to_json()
+
+    first, again = once_more(tape, provider, heard, ask)
+    assert first == again and json.loads(first)["score"] == 3
+    assert tape.calls() == [(LANE, "model", MODEL)]
+    assert tape.outcome()["object"] == {"score": 3, "because": "it is late"}
 
 
 def test_tokens_that_a_provider_counts_are_an_answer_of_its(
