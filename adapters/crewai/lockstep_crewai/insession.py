@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from lockstep.errors import Code, TargetError
 from lockstep.log.address import quote
 from lockstep.log.checkpoints import record
 from lockstep.session import current as sessions
@@ -58,12 +59,15 @@ def _root(session: Any, strand: Lane, target: Any) -> Root:
     held, root = known.get(key, (None, None))
     if root is not None and held is not None and held() is target and not root.on:
         return root
+    from lockstep_crewai import refused
     from lockstep_crewai.recording import Recording
     from lockstep_crewai.seams import Seams
 
     recording = Recording(None, None)
     root = Root(target, Seams(recording, recording), lane=_lane(session, strand, wrapping.name_of(target)))
     recording.of(root)
+    for unseen in refused.unseen(target):  # by its own wish it would be refused; the program is not to notice this
+        recording.fault(f"{root.kind} {root.name}", TargetError(Code.UNSUPPORTED, unseen))
     known[key] = weakref.ref(target, lambda _: known.pop(key, None)), root
     return root
 

@@ -10,6 +10,7 @@ from crewai import LLM, Agent, Crew, Task
 from crewai.knowledge.source.string_knowledge_source import StringKnowledgeSource
 from crewai.memory.unified_memory import Memory
 
+import lockstep
 from lockstep.errors import Code, Divergence, TargetError
 from lockstep.testing import Provider
 from lockstep_crewai import refused
@@ -50,6 +51,15 @@ def test_a_model_that_cannot_be_seen_is_refused(provider: Provider) -> None:
     llm.call = lambda *args, **options: "mine"
     with pytest.raises(TargetError, match=r"agent writer's llm has a call of its own, put on the object"):
         refused.check(crew(agent(llm=llm)))
+
+
+def test_in_a_session_it_is_told_and_the_program_goes_on(provider: Provider) -> None:
+    llm: Any = LLM(model="openai/gpt-4o")
+    llm.call = lambda *args, **options: "mine"
+    with lockstep.record("desk") as session:
+        assert crew(agent(llm=llm)).kickoff().raw == "mine"
+    (fault,) = session.report.faults
+    assert fault.startswith("crew crew: TargetError: LS411 agent writer's llm has a call of its own, put on the object")
 
 
 def test_a_memory_that_is_used_all_the_same_is_told_and_stops_its_replay(
