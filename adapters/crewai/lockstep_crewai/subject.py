@@ -27,10 +27,11 @@ class CrewAI(telling.Made):
 
     modes = (Mode(_CREW, False), Mode(_ASYNC, True), Mode(_FLOW, True), Mode(_ALONE, False))
     unsupported: Mapping[str, str] = {}
+    drops_text = True
     hooks: tuple[str, ...] = (
         "lockstep.session.native.journal:Journal.emit",
         "lockstep_crewai.models:question",
-        "lockstep_crewai.canonical:message",
+        "lockstep_crewai.canonical:output",
         "lockstep_crewai.layout:key_of",
     )
     core_hooks: tuple[str, ...] = (
@@ -79,7 +80,7 @@ def made(work: Work, pieces: list[str]) -> Any:
     llm = LLM(model="openai/gpt-4o", base_url=f"{work.url}/v1", api_key=scenario.key, stream=scenario.streams)
     _hear(llm, pieces)
     agent = Agent(
-        role="agent", goal=scenario.system, backstory="You do as you are told.", llm=llm,
+        role="agent", goal="do as you are told", backstory=scenario.system, llm=llm,
         tools=[_tool(work, tool) for tool in scenario.tools],
         respect_context_window=False,  # else each call is warned of, since nobody knows the size of this model's
     )  # fmt: skip
@@ -231,9 +232,12 @@ def _said(messages: Any) -> list[Any]:
 
 def _word(result: Any) -> str:
     """The agent's last word: of a result, or of one that is read from the record."""
-    if isinstance(result, dict):
-        return str(result["output"]["raw"] if "output" in result else result.get("returned", ""))
-    return str(getattr(result, "raw", result))
+    said = next((result[name] for name in ("output", "returned") if name in result), "") if _is_read(result) else result
+    return str(said["raw"] if _is_read(said) else getattr(said, "raw", said))
+
+
+def _is_read(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _told(error: BaseException | None) -> str:

@@ -73,6 +73,10 @@ class Scenario(msgspec.Struct, frozen=True):
     ending: str = ""
     key: str = "conformance-key"
 
+    def tool(self, name: str) -> Tool:
+        """The tool of that name."""
+        return next(tool for tool in self.tools if tool.name == name)
+
 
 def change(scenario: Scenario, **fields: object) -> Scenario:
     """The same scenario but for some fields: what a program is after somebody has worked on it."""

@@ -81,6 +81,8 @@ class Subject(Protocol):
     core_hooks   optional: those of the core's that it records by, where they are not a session's
     relied       optional: the hooks that state goes through which the framework relies on: a fault there is told the
                  agent, with its code
+    drops_text   optional: whether the framework drops what a model says beside the tool calls that it wants, so that
+                 neither the agent nor a record has it
     """
 
     @property

@@ -105,5 +105,6 @@ def _told[T](check: Callable[[T], None], stage: T) -> str:
 
 @contextlib.contextmanager
 def _stage(subject: Subject, reference: str, mode: Mode) -> Iterator[Stage]:
-    with tempfile.TemporaryDirectory(prefix="lockstep-conformance-") as directory, World() as world:
+    world = World(in_ids=getattr(subject, "drops_text", False))
+    with tempfile.TemporaryDirectory(prefix="lockstep-conformance-") as directory, world:
         yield Stage(subject, reference, mode, world, directory)

@@ -56,7 +56,10 @@ class World:
     overlap  how many tool calls were under way at once, at most
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_ids: bool = False) -> None:
+        """`in_ids`: where the model wants tools to be called, its token is in the ids of these calls and not in a text
+        beside them."""
+        self._in_ids = in_ids
         self.seen: list[Seen] = []
         self.overlap = 0
         self._provider = Provider(self._answer)
@@ -109,7 +112,7 @@ class World:
         return self._model(request)
 
     def _tool(self, name: str, argument: str) -> Answer:
-        tool = next(tool for tool in self._scenario.tools if tool.name == name)
+        tool = self._scenario.tool(name)
         with self._lock:
             self._under_way += 1
             self.overlap = max(self.overlap, self._under_way)
@@ -150,7 +153,7 @@ class World:
             self.seen.append(Seen("model", "model", f"turn {turn}", answer))
         if failed:
             return Answer("not now", status=max(500, says.status) if says.status == 200 else says.status)
-        return _said(says, answer, told)
+        return _said(says, answer, told, in_ids=self._in_ids)
 
     def _count(self, what: str) -> int:
         """How often this came in the act so far."""
@@ -163,15 +166,18 @@ class World:
         return f"{mark}{self._number}-{_WORDS[self._number % len(_WORDS)]}"
 
 
-def _said(says: Says, answer: str, told: tuple[str, ...]) -> Answer:
+def _said(says: Says, answer: str, told: tuple[str, ...], *, in_ids: bool) -> Answer:
+    if says.calls and in_ids:
+        return Answer(calls=tuple(_wanted(call, told, f"call-{answer}-{n}") for n, call in enumerate(says.calls)))
     if says.calls:
         return Answer(f"I look: {answer}", calls=tuple(_wanted(call, told) for call in says.calls))
     repeated = "".join(f" ~{token}" for token in told)
     return Answer(f"I heard{repeated} and say {answer} ", cut=says.cut)
 
 
-def _wanted(call: Call, told: tuple[str, ...]) -> ToolCall:
-    return ToolCall(call.tool, {"argument": call.argument.replace("{last}", f"~{told[-1]}" if told else "nothing")})
+def _wanted(call: Call, told: tuple[str, ...], id: str = "") -> ToolCall:
+    given = call.argument.replace("{last}", f"~{told[-1]}" if told else "nothing")
+    return ToolCall(call.tool, {"argument": given}, id)
 
 
 def _turns(body: object) -> int:

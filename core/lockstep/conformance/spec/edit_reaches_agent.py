@@ -1,10 +1,14 @@
-"""An edited answer is what the agent gets: its output shows it, and it is the first thing that differs."""
+"""An edited answer is what the agent gets: its output shows it, and it is the first thing that differs.
+
+Of a framework that drops what a model says beside its tool calls (`Subject.drops_text`), a call that only reads is
+edited in place of that text: its tool then tells the agent what it was asked.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lockstep.conformance.scenario import Scenario
+from lockstep.conformance.scenario import Call, Scenario
 from lockstep.conformance.spec.fork_every_step import WRITES
 from lockstep.conformance.spec.streams import STREAMS
 from lockstep.conformance.stage import Stage, number, path
@@ -23,7 +27,11 @@ def check(stage: Stage) -> None:
 def _check_edit(stage: Stage, scenario: Scenario, run: str, seen: Seen, where: str) -> None:
     address, about = path(where), f"edit of {seen.name} {seen.argument} at {where}"
     token = edited(seen.answer)
-    outcome = _replaced(stage.show(where).outcome, seen.answer, token)
+    calls = _calls(scenario, seen) if getattr(stage.subject, "drops_text", False) else ()
+    if any(scenario.tool(call.tool).effect != "read" for call in calls):
+        return
+    old = calls[0].argument if calls else seen.answer
+    outcome = _replaced(stage.show(where).outcome, old, token)
     forked = stage.fork(scenario, f"{run}:{number(where)}", edits={address: outcome})
     stage.expect(
         forked.done.state == "complete",
@@ -31,7 +39,7 @@ def _check_edit(stage: Stage, scenario: Scenario, run: str, seen: Seen, where: s
     )
     known = tokens(forked.output)
     stage.expect(token in known, f"{about}: the agent says {forked.output!r}, without the edited {token}")
-    stage.expect(seen.answer not in known, f"{about}: the agent still heard {seen.answer}")
+    stage.expect(calls or seen.answer not in known, f"{about}: the agent still heard {seen.answer}")
     acted = [other.name for other in forked.seen if other.name == "note"]
     stage.expect(not acted, f"{about}: {acted} was done again")
     first = diff(run, forked.done.run, store=stage.store).first
@@ -39,6 +47,11 @@ def _check_edit(stage: Stage, scenario: Scenario, run: str, seen: Seen, where: s
         first is not None and number(str(first.address_a)) == number(where) and token in first.b,
         f"{about}: the first difference is {first}",
     )
+
+
+def _calls(scenario: Scenario, seen: Seen) -> tuple[Call, ...]:
+    """The tool calls that the model wanted with this answer."""
+    return scenario.says[int(seen.argument.split()[-1])].calls if seen.kind == "model" else ()
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:
