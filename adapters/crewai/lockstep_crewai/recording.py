@@ -130,9 +130,13 @@ class Recording:
 
     def counts(self, lane: str, tokens: Value) -> None:
         journal = self.journal() if sessions.session is None else None
-        if journal is not None:
+        if journal is None:
+            return
+        try:
             body: Value = {layout.TOKENS: tokens}
             journal.emit(Kind.CAUSE, lane, journal.position(), layout.TOKENS, body=body)
+        except Exception as error:
+            self.fault("the tokens that a crew has counted", error)
 
     def ends(self, result: Value) -> None:
         self._end(Status.OK, result)
