@@ -63,6 +63,7 @@ def _root(session: Any, strand: Lane, target: Any) -> Root:
     from lockstep_crewai.recording import Recording
     from lockstep_crewai.seams import Seams
 
+    wrapping.install(type(target))  # classes of models and tools, too, that there were not before
     recording = Recording(None, None)
     root = Root(target, Seams(recording, recording), lane=_lane(session, strand, wrapping.name_of(target)))
     recording.of(root)

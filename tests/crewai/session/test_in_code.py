@@ -1,0 +1,40 @@
+"""Crews, flows and agents in a session that is begun in code: nobody has wrapped them, and all of it is one run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import crew_runs
+import crews
+import pytest
+
+import lockstep
+from lockstep.testing import Provider
+
+RUN = "day"
+
+
+@pytest.mark.parametrize("kind", crews.KINDS, ids=crews.labelled)
+def test_each_kind_is_a_lane_of_the_session_and_replays(
+    kind: crews.Kind, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def program() -> Any:
+        return str(kind.how(kind.make()))
+
+    with lockstep.record(RUN) as recording:
+        result = program()
+    report = recording.report
+    assert report is not None and report.faults == ()
+    assert [each for each in report.coverage if each.how not in ("recorded", "derived")] == []
+    assert provider.requests == kind.requests
+    assert sorted(crews.ran) == sorted(kind.tools)
+    names = [step.name for step in crew_runs.steps(RUN) if step.lane.startswith("crewai/")]
+    assert names
+    crew_runs.silence(provider, monkeypatch)
+
+    replay = lockstep.replay(RUN, program)
+    assert replay.divergence is None, replay.divergence
+    assert replay.identical, replay.report
+    assert replay.result == result
+    assert crews.ran == []
+    assert provider.requests == kind.requests
