@@ -8,8 +8,11 @@ is told apart from the program module by module, before others take names from t
 
 from __future__ import annotations
 
+from functools import partial
 from types import ModuleType
 
+from lockstep.session.effects import Within
+from lockstep.taps.imports import during_import
 from lockstep_crewai import home, telemetry
 
 _LIBRARY = "crewai"  # loaded when all of it is that its own `__init__` loads
@@ -26,4 +29,5 @@ def attach(module: ModuleType) -> None:
         from lockstep_crewai import fitting, wrapping
 
         fitting.probe()
+        during_import("lancedb.background_loop", partial(Within, True))  # its thread is none of the program's
         wrapping.install()

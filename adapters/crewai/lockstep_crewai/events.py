@@ -42,7 +42,10 @@ from crewai.llms.base_llm import BaseLLM
 from crewai.utilities.token_counter_callback import TokenCalcHandler
 
 from lockstep.log.model import Value
-from lockstep.session.call import Call
+from lockstep.session import current as sessions
+from lockstep.session import lanes
+from lockstep.session.call import Call, Inside
+from lockstep.session.effects import Within
 from lockstep_crewai import classes
 from lockstep_crewai.canonical import inert
 
@@ -65,14 +68,42 @@ def _listen(cls: type) -> None:
 
 
 def _emitting(plain: Any) -> Any:
+    # Whoever listens is the program, also where it is a call that has the bus told: in a session its code is gated, and
+    # its threads have lanes, while the call runs and when it is served.
     @wraps(plain)
     def emit(self: Any, source: Any, event: Any) -> Any:
-        heard = hearing.get()
+        heard, outer = hearing.get(), _outer.get()
         if heard is not None:
             heard.event(event)
+            if sessions.session is not None and heard.says_again(event):
+                with heard.program():
+                    return plain(self, source, event)
+        elif outer and type(event) in _SAID:
+            with Within(outer[0]):
+                return plain(self, source, event)
         return plain(self, source, event)
 
     return emit
+
+
+# Of a call that is served, and of which something is said again: whose code has made it. Else nothing.
+_outer: ContextVar[tuple[Any, ...]] = ContextVar("lockstep_crewai_outer", default=())
+
+
+@contextmanager
+def as_inside() -> Iterator[None]:
+    """What is done in this block is done for a call that is served, and was a part of it when that ran: a session counts
+    no clock that it reads."""
+    if sessions.session is None:
+        yield
+        return
+    token = _outer.set((lanes.INSIDE.get(),))
+    try:
+        with Within(True):
+            yield
+    finally:
+        with suppress(ValueError):  # a coroutine that was dropped half way is closed in another context
+            _outer.reset(token)
 
 
 def _tracking(plain: Any) -> Any:
@@ -147,6 +178,14 @@ class Listener:
     def used(self, usage: Any) -> None:
         """Tokens that a model counts."""
 
+    def says_again(self, event: Any) -> bool:
+        """Whether the bus is told of it again when the call is served."""
+        return False
+
+    def program(self) -> Inside:
+        """What runs in this block is the program's that the call is made by."""
+        return self._call.program()
+
 
 class Overheard(Listener):
     """Listens to a tool: to what its connection to an MCP server says on the bus. Anything else is said by agents and
@@ -157,6 +196,9 @@ class Overheard(Listener):
             told = inert(event.model_dump(mode="json", exclude=_DRAWN, exclude_none=True))
             self._call.part({"event": type(event).__name__, "of": told})
 
+    def says_again(self, event: Any) -> bool:
+        return type(event).__module__ == _SERVERS
+
 
 def repeat(source: Any, value: Value) -> None:
     """Says again what was overheard."""
@@ -164,7 +206,9 @@ def repeat(source: Any, value: Value) -> None:
         return
     made = getattr(mcp_events, str(value.get("event")), None)
     if made is not None:
-        crewai_event_bus.emit(source, made.model_validate(value["of"]))
+        with as_inside():
+            event = made.model_validate(value["of"])
+        crewai_event_bus.emit(source, event)
 
 
 _SERVERS = mcp_events.__name__
@@ -210,6 +254,9 @@ class Heard(Listener):
             self.part({"failed": event.error})
         elif kind is LLMThinkingChunkEvent:
             self.part(self._identified({"thinking": event.chunk}, event))
+
+    def says_again(self, event: Any) -> bool:
+        return type(event) in _SAID
 
     def used(self, usage: Any) -> None:
         """Tokens that the model counts."""
@@ -274,6 +321,11 @@ class Heard(Listener):
         return told if len(told) > 1 else event.chunk
 
 
+_SAID = frozenset(
+    (LLMStreamChunkEvent, LLMCallStartedEvent, LLMCallCompletedEvent, LLMCallFailedEvent, LLMThinkingChunkEvent)
+)
+
+
 def call_type(result: Any) -> LLMCallType:
     """What kind of an answer a result is."""
     return LLMCallType.TOOL_CALL if isinstance(result, list) else LLMCallType.LLM_CALL
@@ -297,10 +349,15 @@ class Voice:
     def begin(self) -> None:
         """It begins, where it usually says so."""
         if self._own:
-            self._start()
+            with as_inside():
+                self._start()
 
     def part(self, value: Value) -> None:
         """One piece that was heard."""
+        with as_inside():
+            self._part(value)
+
+    def _part(self, value: Value) -> None:
         if isinstance(value, str):
             self._llm._emit_stream_chunk_event(value, **self._of, response_id=self._id)
         elif isinstance(value, dict):
@@ -330,6 +387,10 @@ class Voice:
 
     def over(self, result: Any, outcome: Mapping[str, Any]) -> Any:
         """It is over: what the program gets, which its hooks may have something to say to."""
+        with as_inside():
+            return self._over(result, outcome)
+
+    def _over(self, result: Any, outcome: Mapping[str, Any]) -> Any:
         usage = outcome.get("usage")
         if usage:
             self._count(usage)

@@ -18,7 +18,8 @@ is served.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import Any
 
@@ -77,7 +78,7 @@ def _calling(plain: Any) -> Any:
         if made.held:
             made.ready()
         if not made.live:
-            with llm_call_context():
+            with _call_context():
                 return _served(self, asked, made, Voice(self, asked, own=own))
         heard = Heard(made, own=own)
         try:
@@ -106,7 +107,7 @@ def _acalling(plain: Any) -> Any:
         if made.held:
             await made.aready()
         if not made.live:
-            with llm_call_context():
+            with _call_context():
                 return await _aserved(self, asked, made, Voice(self, asked, own=own))
         heard = Heard(made, own=own)
         try:
@@ -120,6 +121,18 @@ def _acalling(plain: Any) -> Any:
         return result
 
     return acall
+
+
+@contextmanager
+def _call_context() -> Iterator[None]:
+    """CrewAI's context of a call that is served, with an id of its own: of a call that runs it is a part."""
+    context = llm_call_context()
+    with events.as_inside():
+        context.__enter__()
+    try:
+        yield
+    finally:
+        context.__exit__(None, None, None)
 
 
 def _outermost() -> Place | None:
