@@ -92,8 +92,8 @@ _outer: ContextVar[tuple[Any, ...]] = ContextVar("lockstep_crewai_outer", defaul
 
 @contextmanager
 def as_inside() -> Iterator[None]:
-    """What is done in this block is done for a call that is served, and was a part of it when that ran: a session counts
-    no clock that it reads."""
+    """What is done in this block is done for a call that is served, and was a part of it when that ran: the clocks that
+    it reads are none of the program's."""
     if sessions.session is None:
         yield
         return

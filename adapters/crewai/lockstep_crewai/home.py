@@ -139,6 +139,14 @@ def _functions(shelf: Shelf, reads: tuple[str, ...] = (), writes: tuple[str, ...
     return put
 
 
+def _environment(module: Any) -> None:
+    """Which assistant has started the program is told once in a context: another replay in it would not be told."""
+    module.get_env_context = tells = lanes.ours(module.get_env_context)
+    for name in ("crewai.crew", "crewai.flow.runtime", "crewai.agent.core"):
+        if name in sys.modules:  # taken from there before a session was on
+            sys.modules[name].get_env_context = tells  # type: ignore[attr-defined]
+
+
 def _users(module: Any) -> None:
     _functions(
         Shelf("the user's settings"), reads=("_load_user_data",), writes=("_save_user_data", "update_user_data")
@@ -169,9 +177,21 @@ def _states(module: Any) -> None:
 
 
 def _memory(module: Any) -> None:
-    """Each flow opens a database for what it may be told to remember. Where it uses that, the run is not covered."""
+    """Each flow opens a database for what it may be told to remember. A replay or fork does so where that is used, and
+    then the run is not covered."""
     storage = module.LanceDBStorage
-    storage.__init__ = lanes.ours(storage.__init__)
+    opens = storage.__init__
+
+    @functools.wraps(opens)
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        really = functools.partial(lanes.ours(opens), self, *args, **options)
+        session = sessions.session
+        if session is None or (session.recording and not session.resumes):
+            really()
+        else:
+            self._lockstep_opens = really
+
+    storage.__init__ = __init__
     for name, plain in [*vars(storage).items()]:
         if not name.startswith("_") and inspect.isfunction(plain):
             setattr(storage, name, _named(plain))
@@ -179,11 +199,14 @@ def _memory(module: Any) -> None:
 
 def _named(plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
-    def use(*args: Any, **options: Any) -> Any:
+    def use(self: Any, *args: Any, **options: Any) -> Any:
         lane = lanes.current()
         if lane is not None:
             lane.session.note("memory", f"of a crew or flow: {plain.__name__}")
-        return lanes.ours(plain)(*args, **options)
+        opens = self.__dict__.pop("_lockstep_opens", None)
+        if opens is not None:
+            opens()
+        return lanes.ours(plain)(self, *args, **options)
 
     return use
 
@@ -210,6 +233,7 @@ _MODULES: Mapping[str, Callable[[Any], None]] = {
     "crewai_core.version": _versions,
     "crewai.events.listeners.tracing.utils": _first_run,
     "crewai.flow.persistence.sqlite": _states,
+    "crewai.utilities.env": _environment,
     "crewai.memory.storage.lancedb_storage": _memory,
     "crewai.memory.storage.kickoff_task_outputs_storage": _outputs,
 }
