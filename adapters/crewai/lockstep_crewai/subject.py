@@ -31,7 +31,7 @@ class CrewAI(telling.Made):
     hooks: tuple[str, ...] = (
         "lockstep.session.native.journal:Journal.emit",
         "lockstep_crewai.models:question",
-        "lockstep_crewai.canonical:output",
+        "lockstep_crewai.canonical:result",
         "lockstep_crewai.layout:key_of",
     )
     core_hooks: tuple[str, ...] = (
