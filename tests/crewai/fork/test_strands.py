@@ -50,6 +50,18 @@ def test_a_call_that_keeps_its_loop_from_going_on_is_not_waited_for_by_it(provid
         branches.is_again(fork, kind)
 
 
+def test_what_ran_beside_an_edited_answer_is_served_past_it(provider: Provider) -> None:
+    kind = crews.named("async_tasks")
+    run, _ = runs.recorded(kind)
+    letter = next(at for at, effect in runs.calls(run, "model") if effect.lane.endswith("/letter"))
+    last = branches.done(run)[-1].number
+    crews.ran.clear()
+    fork = lockstep.fork(f"{run}:{last}", kind.make, edits={letter: "EDITED"})
+    assert (fork.state, fork.edited, fork.live, crews.ran) == ("complete", 1, 1, [])
+    assert [task.raw for task in fork.result.tasks_output][1] == "EDITED"
+    branches.is_again(fork, kind)
+
+
 # People and files.
 
 
@@ -86,7 +98,7 @@ def test_a_person_is_not_asked_again_for_what_was_typed(typed: list[str], provid
     assert (fork.state, fork.reused, typed) == ("complete", 1, [])
 
 
-def test_a_file_is_written_past_the_cut_only(
+def test_only_another_file_is_written_past_the_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: Provider
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -102,9 +114,10 @@ def test_a_file_is_written_past_the_cut_only(
     for name in ("letter.txt", "check.txt"):
         Path(name).unlink()
     fork = lockstep.fork(f"{run}:3", make)
-    assert (fork.state, Path("letter.txt").exists(), Path("check.txt").exists()) == ("complete", False, True)
+    assert (fork.state, Path("letter.txt").exists(), Path("check.txt").exists()) == ("complete", False, False)
     fork = lockstep.fork(f"{run}:2", make, edits={"2": "EDITED"})
     assert Path("letter.txt").read_text() == "EDITED"
+    assert Path("check.txt").read_text() == fork.result.raw
     branches.is_again(fork, kind)
 
 
