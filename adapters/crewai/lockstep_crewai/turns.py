@@ -220,12 +220,17 @@ class Turn:
         return self._result
 
     def _answered(self, result: Any) -> Any:
-        channels: dict[str, Value] = {OUTPUT: canonical.output(result), AGENT: str(self._target.role)}
-        lane, name = self._root.lane, naming.of_agent(self._target)
-        moment = Moment(
-            lane=lane, name=name, source=ANSWERED, kind=ANSWER, channels=channels, payload=result, of=self._target
-        )
-        replaced = self._root.seams.told.step(moment)
+        lane, told = self._root.lane, self._root.seams.told
+        try:
+            channels: dict[str, Value] = {OUTPUT: canonical.output(result), AGENT: str(self._target.role)}
+            moment = Moment(
+                lane=lane, name=naming.of_agent(self._target), source=ANSWERED, kind=ANSWER, channels=channels,
+                payload=result, of=self._target,
+            )  # fmt: skip
+        except Exception as error:
+            told.fault(f"the step {lane}", error)
+            return result
+        replaced = told.step(moment)
         return result if replaced is None else replaced.payload
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
