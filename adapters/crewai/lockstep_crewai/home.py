@@ -14,6 +14,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
@@ -139,12 +140,26 @@ def _functions(shelf: Shelf, reads: tuple[str, ...] = (), writes: tuple[str, ...
     return put
 
 
+# The session in which the bus has been told, in this context, which assistant has started the program.
+_told: ContextVar[Any] = ContextVar("lockstep_crewai_told", default=None)
+
+
 def _environment(module: Any) -> None:
-    """Which assistant has started the program is told once in a context: another replay in it would not be told."""
-    module.get_env_context = tells = lanes.ours(module.get_env_context)
+    """It is told once in a context, and in each session: a replay in the same one is told as the recording was."""
+    plain = module.get_env_context
+
+    @functools.wraps(plain)
+    def get_env_context() -> None:
+        session = sessions.session
+        if session is not None and _told.get() is not session:
+            _told.set(session)
+            module._env_context_emitted.set(False)
+        plain()
+
+    module.get_env_context = get_env_context
     for name in ("crewai.crew", "crewai.flow.runtime", "crewai.agent.core"):
         if name in sys.modules:  # taken from there before a session was on
-            sys.modules[name].get_env_context = tells  # type: ignore[attr-defined]
+            sys.modules[name].get_env_context = get_env_context  # type: ignore[attr-defined]
 
 
 def _users(module: Any) -> None:
