@@ -12,6 +12,7 @@ Heard, in the order in which it came, as pieces of the call (`Call.part`):
     {"usage": {…}}                          it counted tokens, and did so again later
     {"event": "started"}                    it said that it began, as CrewAI's own models always do first
     {"event": "completed", …}               it said that it was over, and something else after that
+    {"event": "ToolUsage…Event", "of": {…}} it ran a function that it was given
     {"hooks": "before"}                     it had the program's hooks look at its request …
     {"hooks": "after", "said": text}        … and at this answer
 
@@ -27,7 +28,7 @@ from functools import wraps
 from typing import Any
 
 from crewai.events.event_bus import CrewAIEventsBus, crewai_event_bus
-from crewai.events.types import mcp_events
+from crewai.events.types import mcp_events, tool_usage_events
 from crewai.events.types.llm_events import (
     LLMCallCompletedEvent,
     LLMCallFailedEvent,
@@ -78,7 +79,7 @@ def _emitting(plain: Any) -> Any:
             if sessions.session is not None and heard.says_again(event):
                 with heard.program():
                     return plain(self, source, event)
-        elif outer and type(event) in _SAID:
+        elif outer and _is_said(event):
             with Within(outer[0]):
                 return plain(self, source, event)
         return plain(self, source, event)
@@ -192,30 +193,37 @@ class Overheard(Listener):
     models that the tool has, and is not said again when it is served."""
 
     def event(self, event: Any) -> None:
-        if type(event).__module__ == _SERVERS:
-            told = inert(event.model_dump(mode="json", exclude=_DRAWN, exclude_none=True))
-            self._call.part({"event": type(event).__name__, "of": told})
+        if type(event).__module__ == mcp_events.__name__:
+            self._call.part(_told(event))
 
     def says_again(self, event: Any) -> bool:
-        return type(event).__module__ == _SERVERS
+        return type(event).__module__ == mcp_events.__name__
 
 
-def repeat(source: Any, value: Value) -> None:
-    """Says again what was overheard."""
-    if not isinstance(value, dict) or "of" not in value:
+def _told(event: Any) -> Value:
+    data = inert(event.model_dump(mode="json", exclude=_DRAWN, exclude_none=True))
+    return {"event": type(event).__name__, "of": data}
+
+
+def repeat(source: Any, value: Value, **of: Any) -> None:
+    """Says again what was overheard. `of`: whose it is now."""
+    if not isinstance(value, dict) or not isinstance(value.get("of"), dict):
         return
-    made = getattr(mcp_events, str(value.get("event")), None)
-    if made is not None:
-        with as_inside():
-            event = made.model_validate(value["of"])
-        crewai_event_bus.emit(source, event)
+    said: Any = value
+    for module in (mcp_events, tool_usage_events):
+        made = getattr(module, said["event"], None)
+        if made is not None:
+            with as_inside():
+                event = made(**said["of"], **of)
+            crewai_event_bus.emit(source, event)
+            return
 
 
-_SERVERS = mcp_events.__name__
-# What the bus puts on an event, anew each time.
+# What the bus puts on an event, anew each time, and what tells whose it is by ids.
 _DRAWN = frozenset({
     "event_id", "parent_event_id", "previous_event_id", "triggered_by_event_id", "started_event_id",
-    "emission_sequence", "timestamp", "source_fingerprint", "fingerprint_metadata",
+    "emission_sequence", "timestamp", "source_fingerprint", "fingerprint_metadata", "agent_id", "agent_role", "task_id",
+    "task_name", "agent", "from_agent", "from_task",
 })  # fmt: skip
 
 
@@ -254,9 +262,11 @@ class Heard(Listener):
             self.part({"failed": event.error})
         elif kind is LLMThinkingChunkEvent:
             self.part(self._identified({"thinking": event.chunk}, event))
+        elif kind.__module__ == tool_usage_events.__name__:
+            self.part(_told(event))
 
     def says_again(self, event: Any) -> bool:
-        return type(event) in _SAID
+        return _is_said(event)
 
     def used(self, usage: Any) -> None:
         """Tokens that the model counts."""
@@ -321,6 +331,11 @@ class Heard(Listener):
         return told if len(told) > 1 else event.chunk
 
 
+def _is_said(event: Any) -> bool:
+    """Whether it is one of those that a model's call says again when it is served."""
+    return type(event) in _SAID or type(event).__module__ == tool_usage_events.__name__
+
+
 _SAID = frozenset(
     (LLMStreamChunkEvent, LLMCallStartedEvent, LLMCallCompletedEvent, LLMCallFailedEvent, LLMThinkingChunkEvent)
 )
@@ -363,7 +378,9 @@ class Voice:
         elif isinstance(value, dict):
             said: Any = value
             self._id = said.get("response_id", self._id)
-            if "chunk" in said:
+            if "of" in said:
+                repeat(self._llm, value, **self._of)
+            elif "chunk" in said:
                 self._chunk(said)
             elif "thinking" in said:
                 self._llm._emit_thinking_chunk_event(said["thinking"], **self._of, response_id=self._id)

@@ -24,6 +24,7 @@ from functools import lru_cache, wraps
 from typing import Any
 
 from crewai.llms.base_llm import BaseLLM, llm_call_context
+from crewai.utilities import reasoning_handler
 from crewai.utilities.internal_instructor import InternalInstructor
 from pydantic import BaseModel
 
@@ -259,8 +260,11 @@ def _effect(functions: Any) -> Declared | None:
     nothing."""
     if not functions:
         return None
-    modules = [getattr(function, "__module__", None) or "" for function in functions.values()]
-    return None if all(module.startswith("crewai.") for module in modules) else _RUNS_TOOLS
+    return None if all(map(_takes_apart, functions.values())) else _RUNS_TOOLS
+
+
+def _takes_apart(function: Any) -> bool:
+    return inspect.isfunction(function) and function.__module__ == reasoning_handler.__name__
 
 
 def _arguments(plain: Any, llm: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:

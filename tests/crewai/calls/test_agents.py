@@ -11,6 +11,7 @@ import pytest
 from asked import Tape
 from crew_events import Heard
 from crewai import LLM, Agent, Crew, Process, Task
+from crewai.agent.planning_config import PlanningConfig
 from crewai.llms.providers.openai.completion import OpenAICompletion
 from crewai.tools import tool
 from crewai.types.streaming import CrewStreamingOutput
@@ -137,6 +138,27 @@ def judged(request: Request) -> Answer:
     return Answer(json.dumps({"score": request.number}))
 
 
+def thoughtful() -> Any:
+    writer = agent("writer", tools=[look_up], planning_config=PlanningConfig(max_attempts=1))
+    return Crew(agents=[writer], tasks=[task("draft", agent=writer)]).kickoff()
+
+
+def thought_over(request: Request, at_once: bool = False) -> Answer:
+    offered = [each["function"]["name"] for each in request.json.get("tools", ())]
+    if "create_reasoning_plan" in offered:
+        steps = [
+            {"step_number": number, "description": f"part {number}", "tool_to_use": "look_up", "depends_on": after}
+            for number, after in ((1, []), (2, [] if at_once else [1]))
+        ]  # fmt: skip
+        return Answer(calls=(ToolCall("create_reasoning_plan", {"plan": "look", "steps": steps, "ready": True}),))
+    if "look_up" in offered and not any(message["role"] == "tool" for message in request.json["messages"]):
+        return Answer(calls=(ToolCall("look_up", {"order": 7}),))
+    if "response_format" in request.json:
+        seen = {"step_completed_successfully": True, "key_information_learned": "it is late"}
+        return Answer(json.dumps({**seen, "remaining_plan_still_valid": True, "goal_already_achieved": False}))
+    return Answer("it is late")
+
+
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[Request], Answer]]] = {
     "streamed": (lambda: sequential(stream=True), said),
     "in words in a loop": (lambda: asyncio.run(kicked_off(text_only_crew())), said_in_words),
@@ -144,6 +166,7 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[Request], Answer]]] = {
     "planned": (planned, said_by_plan),
     "guarded by a function": (guarded, lambda request: Answer(f"text {request.number}")),
     "guarded by a model": (guarded_by_model, guarding),
+    "thoughtful": (thoughtful, thought_over),
     "typed": (typed, judged),
 }
 
@@ -258,3 +281,16 @@ def test_nobody_waits_for_a_minute_to_be_over_where_nobody_is_asked(
     provider.stop()
     assert tape.replay(run) == first
     assert waited == [60]
+
+
+def test_steps_of_a_plan_that_are_done_at_once_have_lanes_of_their_own(provider: Provider, tape: Tape) -> None:
+    provider.script = lambda request: thought_over(request, at_once=True)
+    ran.clear()
+    first = tape.record(lambda: told(thoughtful()))
+    assert tape.faults == [] and len(ran) == 2, first
+    lanes = {lane.rpartition("/")[2] for lane, kind, _ in tape.calls() if kind == "tool"}
+    assert lanes == {"step-1", "step-2"}
+    provider.stop()
+    for _ in range(3):
+        assert tape.replay(lambda: told(thoughtful())) == first
+    assert len(ran) == 2
