@@ -183,6 +183,9 @@ class Crossing:
         self._branch.counts(lane, tokens)
         return None
 
+    def attached(self, lane: str, name: str, about: Value) -> None:
+        """See `Told`."""
+
     def ends(self, result: Value) -> None:
         """See `Told`."""
         if not self.over:

@@ -1,9 +1,12 @@
-"""What a flow or crew keeps outside of itself: rows of `@persist`, and what the last kickoff's tasks came to.
+"""What a flow or crew keeps outside of itself: rows of `@persist`, native checkpoints, outputs of its last kickoff.
 
 A state that a flow loads is what it goes on from, so it is recorded, and a replay loads what was loaded then. One that
 it saves is compared with the one that it saved, and saved nowhere in a replay: the row is of the recorded run, and may
 have been another's since. In a fork it is saved past the cut, with no word of the user's: it is the flow's own, under
 an id of its own. What `crewai replay` would go on from stays what the last real kickoff has left.
+
+Where a native checkpoint lies is kept beside the step that it was made after. It is nothing to go on from: CrewAI makes
+it on another thread, of a state that goes on changing. None is made in a replay or fork.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from functools import wraps
 from typing import Any
 
 from crewai.flow.persistence.base import FlowPersistence
+from crewai.state import checkpoint_listener
+from crewai.state.provider.core import BaseProvider
 from crewai.utilities.task_output_storage_handler import TaskOutputStorageHandler
 
 from lockstep.log.model import Value
@@ -21,7 +26,7 @@ from lockstep.session.policy import Declared
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import kept_state
-from lockstep_crewai.layout import STATE
+from lockstep_crewai.layout import CHECKPOINT, STATE
 
 _OWN = Declared("read", "a flow's own state, under an id of its own")
 _NOTHING = Leaf(lambda nothing: None, lambda value: None)
@@ -34,6 +39,9 @@ def install() -> None:
         classes.wrap(cls, "save_state", _saving)
         classes.wrap(cls, "save_pending_feedback", _pausing)
         classes.wrap(cls, "clear_pending_feedback", _clearing)
+    for cls in classes.family(BaseProvider):
+        classes.wrap(cls, "checkpoint", _checkpointing)
+    classes.wrap_function(checkpoint_listener, "_should_checkpoint", _deciding)
     for name in ("update", "add", "reset"):
         classes.wrap(TaskOutputStorageHandler, name, _leaving)
 
@@ -97,3 +105,25 @@ def _leaving(plain: Any) -> Any:
         return None if place is not None and place.root.seams.again else plain(self, *args, **options)
 
     return change
+
+
+def _deciding(plain: Any) -> Any:
+    @wraps(plain)
+    def should_checkpoint(source: Any, event: Any) -> Any:
+        place = current.place()
+        return None if place is not None and place.root.seams.again else plain(source, event)
+
+    return should_checkpoint
+
+
+def _checkpointing(plain: Any) -> Any:
+    @wraps(plain)
+    def checkpoint(self: Any, data: str, location: str, **options: Any) -> Any:
+        made = plain(self, data, location, **options)
+        here = current.scope.get()
+        if here is not None:
+            about: dict[str, Value] = {"location": str(made), "branch": str(options.get("branch", "main"))}
+            here.root.seams.told.attached(here.steps, CHECKPOINT, about)
+        return made
+
+    return checkpoint

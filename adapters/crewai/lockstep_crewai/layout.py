@@ -20,7 +20,7 @@ and beside them, counted in no digest,
     "beside"       True where another one was running in its lane when it was done. What a flow's state is then, is a
                    race: it is an annotation, and the channel has what it was before
     "edited"       of a fork: what of its output and state somebody gave in its place, see `replaced`
-    "annotations"  what else is known of the step, such as the id of a native checkpoint: a map of inert data
+    "annotations"  what else is known of the step: a map of inert data
 
 How many tokens a crew says it has used is a CAUSE event in its lane, with
 
@@ -47,6 +47,7 @@ from lockstep.log.model import Value
 from lockstep.log.native import LOOP, OWN
 
 TOKENS = "tokens"  # `what` of a CAUSE event, and its body's only entry
+CHECKPOINT = "checkpoint"  # the name of an attachment of a step: {"location", "branch"} of a native checkpoint
 FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its body's only entry
 
 # Kinds of effects.

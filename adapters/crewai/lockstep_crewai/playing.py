@@ -111,6 +111,9 @@ class Player:
             left = self._tokens.get(lane)
             return left.popleft() if left else None
 
+    def attached(self, lane: str, name: str, about: Value) -> None:
+        """See `Told`."""
+
     def ends(self, result: Value) -> None:
         """See `Told`."""
         self.moved += 1

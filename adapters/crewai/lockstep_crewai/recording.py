@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.log import untapped
 from lockstep.log.address import quote
 from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.log.native import ATTACHMENT
 from lockstep.session import current as sessions
 from lockstep.session.call import Call
 from lockstep.session.effects import Ignored
@@ -137,6 +138,13 @@ class Recording:
             journal.emit(Kind.CAUSE, lane, journal.position(), layout.TOKENS, body=body)
         except Exception as error:
             self.fault("the tokens that a crew has counted", error)
+
+    def attached(self, lane: str, name: str, about: Value) -> None:
+        last = self._steps.last.get(lane)
+        journal = self.journal() if sessions.session is None else None
+        if journal is not None and last is not None:
+            body: Value = {"content": journal.hide(about)}
+            journal.emit(Kind.WRITES, lane, journal.position(), ATTACHMENT, name, last.pos, body=body)
 
     def ends(self, result: Value) -> None:
         self._end(Status.OK, result)

@@ -48,6 +48,10 @@ class Told(Protocol):
         """A crew has counted the tokens that it used (`counting`). What is given in their place, None to leave them."""
         ...
 
+    def attached(self, lane: str, name: str, about: Value) -> None:
+        """Something has been kept elsewhere of the last step in a lane. Nobody tells of it while it is done again."""
+        ...
+
     def ends(self, result: Value) -> None:
         """The turn is over, and came to this: see `canonical.result`."""
         ...

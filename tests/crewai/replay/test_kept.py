@@ -11,13 +11,17 @@ import crew_runs
 import crews
 import pytest
 import recorded_crews as of
+from crewai import Crew
+from crewai.events import crewai_event_bus
 from crewai.flow import Flow, human_feedback, listen, persist, start
 from crewai.flow.async_feedback.types import HumanFeedbackPending
 from crewai.flow.persistence import SQLiteFlowPersistence
 from crewai.memory.storage.kickoff_task_outputs_storage import KickoffTaskOutputsSQLiteStorage
+from crewai.state.checkpoint_config import CheckpointConfig
 
 import lockstep
 import lockstep_crewai
+from lockstep.errors import TargetError
 from lockstep.testing import Provider
 
 
@@ -118,3 +122,40 @@ def test_a_flow_that_pauses_and_one_that_is_resumed_are_runs_of_their_own(
     later = lockstep.replay("crewai/sent", make)
     assert later.identical, later.report
     assert later.result == result
+
+
+def test_native_checkpoints_are_kept_with_their_steps_and_made_by_no_replay(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = tmp_path / "checkpoints"
+
+    def make() -> Crew:
+        writer = crews.agent("writer")
+        tasks = [crews.task("letter", writer), crews.task("another", writer)]
+        native = CheckpointConfig(location=str(place), on_events=["task_completed"])
+        return Crew(name="desk", agents=[writer], tasks=tasks, checkpoint=native)
+
+    result = lockstep_crewai.wrap(make()).kickoff(crews.INPUTS)
+    crewai_event_bus.flush()
+    files = sorted(place.rglob("*.json"))
+    assert len(files) == 2
+    attached = [(event, body["content"]) for event, body in of.events("crewai/desk", of.Kind.WRITES)]
+    assert {Path(about["location"]) for _, about in attached} == set(files)
+    steps = {event.pos: event.name for event, _ in of.events("crewai/desk", of.Kind.STEP)}
+    assert {event.name for event, _ in attached} == {"checkpoint"}
+    assert {steps[event.of] for event, _ in attached} <= {"letter", "another"}
+    crew_runs.silence(provider, monkeypatch)
+
+    replay = lockstep.replay("crewai/desk", make)
+    crewai_event_bus.flush()
+    assert replay.identical, replay.report
+    assert replay.result.raw == result.raw
+    assert sorted(place.rglob("*.json")) == files
+
+
+def test_a_kickoff_from_a_native_checkpoint_is_no_data_to_be_given_again(provider: Provider, tmp_path: Path) -> None:
+    crew = lockstep_crewai.wrap(crews.sequential())
+    crew.kickoff(crews.INPUTS, from_checkpoint=CheckpointConfig(location=str(tmp_path / "none")))
+    assert of.turns("crewai/desk")[0][2]["unmade"] == ["from_checkpoint"]
+    with pytest.raises(TargetError, match="LS402 the kickoff was given from_checkpoint, which is no data"):
+        lockstep.replay("crewai/desk", crews.sequential)
