@@ -11,7 +11,7 @@ import crew_runs as runs
 import crews
 import pytest
 from crewai import Crew, Flow
-from crewai.flow import and_, listen, start
+from crewai.flow import and_, human_feedback, listen, start
 
 import lockstep
 import lockstep_crewai
@@ -96,6 +96,39 @@ def test_a_person_is_not_asked_again_for_what_was_typed(typed: list[str], provid
     branches.is_again(fork, kind)
     fork = lockstep.fork(f"{run}:1", asking, edits={first: "be longer"})
     assert (fork.state, fork.reused, typed) == ("complete", 1, [])
+
+
+class Reviewed(Flow[dict[str, Any]]):
+    """A person says whether it goes out, and a model makes one of two words of that."""
+
+    @start()
+    @human_feedback(message="ok?", emit=["approved", "rejected"], llm="openai/gpt-4o", default_outcome="rejected")
+    def draft(self) -> str:
+        return "a draft"
+
+    @listen("approved")
+    def send(self) -> str:
+        return "sent"
+
+    @listen("rejected")
+    def drop(self) -> str:
+        return "dropped"
+
+
+def test_what_a_person_said_and_what_was_made_of_it_are_edited(
+    monkeypatch: pytest.MonkeyPatch, provider: Provider
+) -> None:
+    monkeypatch.setattr(builtins, "input", lambda prompt="": "it is fine")
+    provider.script = lambda request: Answer("approved" if "it is fine" in str(request.json) else "rejected")
+    kind = crews.Kind(Reviewed, crews.kickoff, "Reviewed", 1)
+    run, result = runs.recorded(kind)
+    assert result == "sent"
+    monkeypatch.setattr(builtins, "input", lambda prompt="": pytest.fail("nobody is to be asked"))
+    (said, _), *_ = runs.calls(run, "human")
+    for edits, asked in (({"1": "rejected"}, False), ({said: "not like this"}, True)):
+        fork = lockstep.fork(f"{run}:1", Reviewed, edits=edits)
+        assert (fork.state, fork.result, fork.live > 0) == ("complete", "dropped", asked)
+        branches.is_again(fork, kind)
 
 
 def test_only_another_file_is_written_past_the_cut(
