@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -31,9 +32,13 @@ from lockstep_crewai.layout import AGENT, ANSWER, ANSWERED, INPUT, INPUTS, OUTPU
 from lockstep_crewai.seams import Asked
 from lockstep_crewai.wrapping import Root
 
+log = logging.getLogger("lockstep")
+
 _ONCE = ("kickoff", "kickoff_async", "akickoff")
 _EACH = ("kickoff_for_each", "kickoff_for_each_async", "akickoff_for_each")
 _RESUME = ("resume", "resume_async")
+# What a crew has beside kickoffs: it goes on from what it kept itself, or kicks off copies to look at them.
+_UNRECORDED = ("replay", "train", "test")
 # By class: its methods that begin a turn.
 _ENTRIES: Mapping[type, tuple[str, ...]] = {
     Crew: (*_ONCE, *_EACH), Agent: _ONCE, LiteAgent: _ONCE, Flow: (*_ONCE, *_RESUME),
@@ -60,6 +65,19 @@ def wrap(cls: type) -> None:
                     _replace(base, entry, _async if inspect.iscoroutinefunction(base.__dict__.get(entry)) else _sync)
         if issubclass(base, Crew):
             _replace(base, "copy", _copy)
+            for name in _UNRECORDED:
+                _replace(base, name, _unrecorded)
+
+
+def _unrecorded(name: str, plain: Any) -> Any:
+    @wraps(plain)
+    def beside(self: Any, *args: Any, **options: Any) -> Any:
+        root = wrapping.root_of(self)
+        if root is not None and scope.get() is None:
+            log.warning("lockstep does not record %s() of a crew, only its kickoffs: %s", name, root.name)
+        return plain(self, *args, **options)
+
+    return beside
 
 
 def _replace(cls: type, name: str, make: Callable[[str, Any], Any]) -> None:
@@ -124,7 +142,7 @@ def _entered(target: Any, entry: str, plain: Any, args: Any, options: Any) -> _E
         return None  # it gives a coroutine of `kickoff_async`
     if entry in _EACH:
         return _turn(target, entry, plain, args, options) if here is None else _inner(target, here, entry)
-    if getattr(target, "stream", False) and not isinstance(target, (Agent, LiteAgent)):
+    if entry in _ONCE and getattr(target, "stream", False) and not isinstance(target, (Agent, LiteAgent)):
         wrapping.mark_stream(target)
         return None
     copied = wrapping.copied(target)

@@ -137,6 +137,48 @@ def test_a_stream_that_nobody_reads_to_its_end_is_no_end_of_the_turn(provider: P
     assert [turn[:2] for turn in of.turns("crewai/shown")] == [("kickoff_for_each", "closed"), ("kickoff", "ok")]
 
 
+def test_what_is_no_kickoff_is_not_recorded_and_said(provider: Provider, caplog: pytest.LogCaptureFixture) -> None:
+    crew = lockstep_crewai.wrap(crews.sequential())
+    crew.kickoff(crews.INPUTS)
+    with caplog.at_level(logging.WARNING, "lockstep"):
+        crew.replay(str(crew.tasks[1].id))
+    assert "lockstep does not record replay() of a crew, only its kickoffs: desk" in caplog.text
+    assert len(of.turns("crewai/desk")) == 1
+
+
+class Streamed(Flow[dict[str, Any]]):
+    """A flow that is read as a stream."""
+
+    stream: bool = True
+
+    @start()
+    def look(self) -> str:
+        return str(crews.paying().kickoff(inputs={"order": 7}))
+
+
+async def _aread() -> Any:
+    streamed = await lockstep_crewai.wrap(Streamed()).kickoff_async()
+    async for _ in streamed:
+        pass
+    return streamed.result
+
+
+def _read() -> Any:
+    streamed = lockstep_crewai.wrap(Streamed()).kickoff()
+    for _ in streamed:
+        pass
+    return streamed.result
+
+
+@pytest.mark.parametrize("read", [_read, lambda: asyncio.run(_aread())], ids=["read", "aread"])
+def test_a_flow_that_is_read_as_a_stream(read: Any, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = read()
+    assert [turn[1:] for turn in of.turns("crewai/Streamed")] == [("ok", {"stream": True})]
+    assert of.steps("crewai/Streamed") == ["Streamed", "Streamed/look/till/refund", "Streamed/look"]
+    crew_runs.silence(provider, monkeypatch)
+    crew_runs.is_again(lockstep.replay("crewai/Streamed", Streamed), result)
+
+
 def test_two_kickoffs_of_one_at_once_are_not_mixed_and_it_is_said(
     provider: Provider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
