@@ -197,7 +197,7 @@ class Overheard(Listener):
             self._call.part(_told(event))
 
     def says_again(self, event: Any) -> bool:
-        return type(event).__module__ == mcp_events.__name__
+        return bool(type(event).__module__ == mcp_events.__name__)
 
 
 def _told(event: Any) -> Value:
