@@ -10,9 +10,10 @@ Recorded is what the model is asked, and what its caller gets:
     {"object": {…}, "class": "module:name"} an object of the class that was asked for
     {"value": …}                            what a model of the program's own returns otherwise
 
-with "usage", the tokens as the provider counted them, "finish_reason" and "response_id". What was heard of the call
-while it ran are its pieces (`events`), so that listeners, streams and counters of tokens notice no difference when it
-is served.
+with "usage", the tokens as the provider counted them, "finish_reason" and "response_id", and "carried", what the model
+keeps of the answer for its next request, as it thinks or as the provider goes on with a conversation. What was heard
+of the call while it ran are its pieces (`events`), so that listeners, streams and counters of tokens notice no
+difference when it is served.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ _SET = (
 )  # fmt: skip
 _ORDER = ("messages", "tools", "callbacks", "available_functions", "from_task", "from_agent", "response_model")
 _RUNS_TOOLS = Declared("unknown", "it runs the functions that the model chooses")
+# Attributes of CrewAI's own models in which they keep something of an answer.
+_CARRIED = ("_previous_thinking_blocks", "_last_response_id", "_last_reasoning_items")
 _COUNTS = Declared("read", "it only counts tokens")
 
 
@@ -81,7 +84,7 @@ def _calling(plain: Any) -> Any:
         if not made.live:
             with _call_context():
                 return _served(self, asked, made, Voice(self, asked, own=own))
-        heard = Heard(made, own=own)
+        heard, before = Heard(made, own=own), _carried(self)
         try:
             with asking.running(made, MODEL, heard):
                 result = plain(self, *args, **options)
@@ -89,7 +92,7 @@ def _calling(plain: Any) -> Any:
             heard.failed()
             failed(made, error)
             raise
-        made.end(Status.OK, _kept(place, result, heard))
+        made.end(Status.OK, _kept(place, result, heard, self, before))
         return result
 
     return call
@@ -110,7 +113,7 @@ def _acalling(plain: Any) -> Any:
         if not made.live:
             with _call_context():
                 return await _aserved(self, asked, made, Voice(self, asked, own=own))
-        heard = Heard(made, own=own)
+        heard, before = Heard(made, own=own), _carried(self)
         try:
             with asking.running(made, MODEL, heard):
                 result = await plain(self, *args, **options)
@@ -118,7 +121,7 @@ def _acalling(plain: Any) -> Any:
             heard.failed()
             failed(made, error)
             raise
-        made.end(Status.OK, _kept(place, result, heard))
+        made.end(Status.OK, _kept(place, result, heard, self, before))
         return result
 
     return acall
@@ -176,6 +179,11 @@ def _result(llm: Any, asked: Mapping[str, Any], call: Any, voice: Voice, value: 
     outcome: Value = {"text": value} if isinstance(value, str) else value
     result = answers.made(call, lambda it: result_of(llm, asked, it), outcome, framework="CrewAI")
     voice.let_through()
+    if isinstance(outcome, dict) and isinstance(outcome.get("carried"), dict):
+        kept: Any = outcome["carried"]
+        for name in _CARRIED:
+            if name in kept:
+                setattr(llm, name, answers.made(call, snapshot.from_value, kept[name], framework="CrewAI"))
     return voice.over(result, outcome if isinstance(outcome, dict) else {})
 
 
@@ -286,13 +294,20 @@ def _names(plain: Callable[..., Any]) -> tuple[str, ...]:
 # What is answered.
 
 
-def _kept(place: Place, result: Any, heard: Heard) -> Value:
+def _kept(place: Place, result: Any, heard: Heard, llm: Any, before: Mapping[str, Any]) -> Value:
     try:
-        return {**outcome_of(result), **heard.outcome(result)}
+        carried: dict[str, Value] = {
+            name: snapshot.to_value(value) for name, value in _carried(llm).items() if value is not before[name]
+        }
+        return {**outcome_of(result), **heard.outcome(result), **({"carried": carried} if carried else {})}
     except Exception as error:
         # The program has its answer; only the recording is the poorer, and says so.
         place.fault("a model's answer", error)
         return answers.unstorable(error)
+
+
+def _carried(llm: Any) -> dict[str, Any]:
+    return {name: getattr(llm, name, None) for name in _CARRIED}
 
 
 def outcome_of(result: Any) -> dict[str, Value]:

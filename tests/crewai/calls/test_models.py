@@ -368,6 +368,19 @@ def test_what_takes_a_text_apart_asks_a_provider_by_itself(provider: Provider, t
     assert tape.outcome()["object"] == {"score": 3, "because": "it is late"}
 
 
+def test_what_a_model_keeps_for_its_next_request_is_kept_again(provider: Provider, tape: Tape, heard: Heard) -> None:
+    provider.script = [said("one"), said("two")]
+
+    def ask() -> Any:
+        llm = model(api="responses", auto_chain=True)
+        return [(llm.call(text), llm.last_response_id) for text in ("first", "second")]
+
+    first, again = once_more(tape, provider, heard, ask)
+    assert first == again
+    assert first[0][1] and first[0][1] != first[1][1]
+    assert provider.seen[1].json["previous_response_id"] == first[0][1]
+
+
 def test_tokens_that_a_provider_counts_are_an_answer_of_its(
     provider: Provider, tape: Tape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
