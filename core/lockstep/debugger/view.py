@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import calls, checkpointed, ending, outcomes, spoken
+from lockstep.debugger import calls, checkpointed, cuts, ending, outcomes, spoken
 from lockstep.debugger.calls import Call
 from lockstep.errors import Divergence
 from lockstep.log import address as addresses
@@ -51,8 +51,8 @@ class View(msgspec.Struct, frozen=True):
              interrupted or growing
     exit     the command's status, -N for signal N; None where there was no command, or nobody saw its end
     error    what it raised at its end, None if nothing
-    result   what the target, the recorded function, the workflow or the team returned, None where that is not known; of
-             another run that a framework keeps itself, its last state, by channel
+    result   what the target, the recorded function, the workflow, the team or the crew returned, None where that is
+             not known; of another run that a framework keeps itself, its last state, by channel
     plain    makes of a value that is stored in another form what the program had; None where there is none
     """
 
@@ -160,9 +160,9 @@ def _kept(timeline: Timeline, path: str, store: str, branch: str, plain: Plain |
 
 
 def _result(timeline: Timeline, plain: Plain | None) -> Any:
-    """The state that the last step left; where steps leave none that is known whole (a workflow, a browser), and where
-    they say what was said in a team, what the last turn returned."""
-    if not checkpoints.are_commanded(timeline.reader):
+    """The state that the last step left; where steps leave none that is known whole (a workflow, a browser), where they
+    say what was said in a team, and where they are those of strands (a crew), what the last turn returned."""
+    if not (checkpoints.are_commanded(timeline.reader) or cuts.are_strands(timeline)):
         last = [step for step in timeline.steps if step.kind != END and "/" not in step.lane]
         if not last or not spoken.is_said(timeline, last[-1]):
             channels = checkpointed.state(timeline, last[-1]).channels if last else None

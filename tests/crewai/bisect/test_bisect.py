@@ -94,6 +94,19 @@ def test_a_tool_that_nobody_allowed_is_answered_from_the_record(once_wrong: Prov
     assert crews.ran == []
 
 
+@pytest.mark.parametrize("name", ["sequential", "paying-for_each", "flow", "alone"])
+def test_a_predicate_sees_what_was_returned(name: str, settled_but_tools: Provider) -> None:
+    kind = crews.named(name)
+    run, result = runs.recorded(kind)
+    seen: list[Any] = []
+    verdict = lockstep.bisect(run, kind.make, lambda view: bool(seen.append(view.result)), live=["*"])
+    assert verdict.verdict == "not-reproducible"
+    said = [each["output"]["raw"] for each in seen[0]] if isinstance(seen[0], list) else seen[0]
+    if isinstance(said, dict):
+        said = said["output"]["raw"] if "output" in said else said["returned"]
+    assert said == ([each.raw for each in result] if isinstance(result, list) else getattr(result, "raw", result))
+
+
 def test_a_crew_that_is_bad_by_its_code_is_told_so(settled_but_tools: Provider) -> None:
     kind = crews.named("sequential")
     run, _ = runs.recorded(kind)
