@@ -80,6 +80,9 @@ class Noting:
             return
         self.step(INPUT if first else "", "" if first else name, state)
 
+    async def follows(self, event: Any) -> None:
+        """See `Turn.follows`."""
+
     def _unseen(self, error: Exception) -> None:
         self.fault("the state of a step", error)
 

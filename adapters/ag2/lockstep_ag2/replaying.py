@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from ag2.events import ModelResponse
 
 from lockstep.adapter.native import Played, ReplayOptions, check_range, no_loop
 from lockstep.errors import Code, Stop, TargetError
 from lockstep.log import canonical, checkpoints
-from lockstep.log.model import Event, Status, Value
+from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.store import RunReader
 from lockstep.session.native import guard
 from lockstep.session.native.record import Record, RecordedTurn
+from lockstep.session.native.served import aturn
 from lockstep.session.native.server import Server
 from lockstep.session.native.serving import Serving
-from lockstep_ag2 import again, attaching, compare, layout, strands
+from lockstep_ag2 import again, attaching, compare, layout, strands, threads
 from lockstep_ag2.again import Asking
 from lockstep_ag2.events import Names
 from lockstep_ag2.noting import Noting
@@ -46,6 +48,7 @@ async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Pla
     """The same under a running loop."""
     session = Session(reader, options)
     guard.watch(_watched)
+    threads.install()
     asking = Asking(await attaching.made(target))
     before: Value = []
     for turn in session.chosen:
@@ -118,6 +121,7 @@ class Playing(Noting):
         self._recorded_turn = turn
         record, until = session.record, session.options.until
         self._made: list[Event] = [event for _, event in record.steps if turn.pos < event.pos < turn.stop]
+        self._began = Event(Kind.BEGIN, turn.pos, 0, strands.ROOT)
         self._next = 0
         self._stop = record.position(until) if until is not None else sys.maxsize
         self.serving: Serving
@@ -175,6 +179,19 @@ class Playing(Noting):
         if event.pos >= self._stop:
             latch.come_to_cut()
             latch.raise_it()
+
+    async def follows(self, event: Any) -> None:
+        """See `Turn.follows`: agents in the background had done then what they had when it was recorded, and are heard
+        of before this one goes on. An answer with calls of tools waits for nobody: those come next."""
+        order, steps = self.serving.order, self._made[self._next :]
+        answer = isinstance(event, ModelResponse)
+        if order is None or (answer and event.tool_calls.calls):
+            return
+        if answer:
+            steps = steps[1:]  # the first one is of the answer itself
+        next_ = steps[0] if steps else self._recorded_turn.end
+        if next_ is not None:
+            await aturn(self.serving, order, self._began, next_)
 
     def _unseen(self, error: Exception) -> None:
         if self._next < len(self._made):

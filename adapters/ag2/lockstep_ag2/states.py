@@ -104,8 +104,8 @@ class History:
 
 def in_order(found: Sequence[Any], senders: Mapping[int, str]) -> list[Any]:
     """A history with what came of each batch of tool calls in the order of the batch. AG2 runs the calls at once, and
-    its history has what came of them as it came, which says nothing: the model is told of the batch. `senders`: by the
-    identity of an event, the call that sent it."""
+    its history has what came of them as it came, which says nothing: the model is told of the batch. So it is with the
+    tasks of one call. `senders`: by the identity of an event, the call that sent it."""
     told: list[Any] = []
     batch: list[str] = []
     open_: list[Any] = []
@@ -122,10 +122,10 @@ def in_order(found: Sequence[Any], senders: Mapping[int, str]) -> list[Any]:
 
 
 def _sorted(found: list[Any], batch: list[str], senders: Mapping[int, str]) -> list[Any]:
-    def place(event: Any) -> tuple[int, int]:
+    def place(event: Any) -> tuple[int, int, str]:
         kind = 0 if isinstance(event, ToolCallEvent) else 2 if isinstance(event, ToolResultEvent) else 1
         of = event.id if kind == 0 else event.parent_id if kind == 2 else senders.get(id(event), "")
-        return kind, batch.index(of) if of in batch else len(batch)
+        return kind, batch.index(of) if of in batch else len(batch), str(getattr(event, "objective", ""))
 
     return sorted(found, key=place)
 

@@ -7,7 +7,8 @@ strand of its own: `main/researcher`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -39,6 +40,10 @@ class Turn(Protocol):
         """The history is at a place from which the agent could go on: it holds these events."""
         ...
 
+    async def follows(self, event: Any) -> None:
+        """Its model or its tools have answered with this event, and what the agent goes on with follows it."""
+        ...
+
     def fault(self, where: str, error: BaseException) -> None: ...
 
     def stopped(self) -> BaseException | None:
@@ -50,16 +55,18 @@ class Strand:
     """lane     its name
     agent    whose turn it is
     batch    the tool calls that its model has asked for last, in their order: id and name
+    tasks    what agents that begin in it at once are told, in their order
     """
 
-    __slots__ = ("_children", "agent", "batch", "entered", "lane", "turn")
+    __slots__ = ("_children", "_entered", "agent", "batch", "lane", "tasks", "turn")
 
-    def __init__(self, turn: Turn, lane: str = ROOT, agent: Any = None) -> None:
+    def __init__(self, turn: Turn, lane: str = ROOT, agent: Any = None, tasks: Sequence[str] = ()) -> None:
         self.turn = turn
         self.lane = lane
         self.agent = agent
         self.batch: list[tuple[str, str]] = []
-        self.entered = 0  # turns that were begun in it
+        self.tasks = tasks
+        self._entered: set[int] = set()  # numbers of turns that were begun in it
         self._children: dict[str, int] = {}
 
     def number(self, event: Any) -> int:
@@ -72,17 +79,25 @@ class Strand:
         """The lane of a tool call: of several that run at once each has its own, and nobody says which is first."""
         return self._lane(event.name, self.number(event)) if len(self.batch) > 1 else self.lane
 
-    def of_tool(self, name: str, number: int) -> Strand:
-        """That of an agent which is run as a tool: the `number`-th such call of its batch."""
-        return Strand(self.turn, self._lane(name, number))
+    def of_tool(self, name: str, number: int, tasks: Sequence[str] = ()) -> Strand:
+        """That of an agent which is run as a tool: the `number`-th such call of its batch. `tasks`: see above."""
+        return Strand(self.turn, self._lane(name, number), tasks=tasks)
 
-    def of_agent(self, agent: Any, name: str) -> Strand:
-        """That of an agent whose turn begins in this one."""
+    def of_agent(self, agent: Any, name: str, told: str = "") -> Strand:
+        """That of an agent whose turn begins in this one, with what it is told."""
         if self.agent is None:  # a tool has made it for its agent
-            self.entered += 1
-            return Strand(self.turn, self.lane if self.entered == 1 else f"{self.lane}~{self.entered}", agent)
+            number = self._enter(told)
+            return Strand(self.turn, self.lane if number == 1 else f"{self.lane}~{number}", agent)
         number = self._children[name] = self._children.get(name, 0) + 1
         return Strand(self.turn, self._lane(name, number), agent)
+
+    def _enter(self, told: str) -> int:
+        """Of turns that begin at once, whose comes first is a race of threads: so each has the number of its task."""
+        free = (number for number in itertools.count(1) if number not in self._entered)
+        of_tasks = (n for n, task in enumerate(self.tasks, 1) if n not in self._entered and task and task in told)
+        number = next(of_tasks, 0) or next(free)
+        self._entered.add(number)
+        return number
 
     def _lane(self, name: str, number: int) -> str:
         return f"{self.lane}/{quote(name)}" + (f"~{number}" if number > 1 else "")

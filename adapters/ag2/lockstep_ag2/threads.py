@@ -1,4 +1,4 @@
-"""Threads of tools while a session is on.
+"""Threads of tools while a session is on, and whether any are at work in a replay.
 
 AG2 runs functions that are no coroutines, and looks for what a function is to be given, on the worker threads of anyio.
 A worker that the program's own code has begun is the program's, and the session keeps the order in which it wakes the
@@ -20,10 +20,11 @@ from anyio._core._eventloop import claim_worker_thread
 
 from lockstep.session import current as sessions
 from lockstep.session import lanes
+from lockstep.session.native.rest import away
 
 
 def install() -> None:
-    """Wraps `anyio.to_thread.run_sync`, once. It is what it was wherever no effect of a session is open."""
+    """Wraps `anyio.to_thread.run_sync`, once. It does what it did wherever no effect of a session is open."""
     plain = anyio.to_thread.run_sync
     if getattr(plain, "__wrapped__", None) is None:
         anyio.to_thread.run_sync = _sending(plain)
@@ -33,7 +34,8 @@ def _sending(plain: Any) -> Any:
     @functools.wraps(plain)
     async def run_sync(func: Callable[..., Any], *args: Any, **options: Any) -> Any:
         if sessions.session is None or lanes.inside() is None or asyncio._get_running_loop() is None:
-            return await plain(func, *args, **options)
+            with away():
+                return await plain(func, *args, **options)
         loop, context = asyncio.get_running_loop(), contextvars.copy_context()
 
         def work() -> Any:

@@ -70,12 +70,19 @@ def _delegating(tool: Any, name: str) -> Callable[..., Any]:
         strand = strands.running()
         if strand is None:
             return await tool(event, context)
-        with strands.on(strand.of_tool(name, strand.number(event))):
+        with strands.on(strand.of_tool(name, strand.number(event), _tasks(event))):
             result = await tool(event, context)
         _learn(strand, result)
         return result
 
     return run
+
+
+def _tasks(event: Any) -> list[str]:
+    """What the agents are told that a call of `run_subtasks` begins, in its order."""
+    arguments: Any = _arguments(event)
+    found = arguments.get("tasks") if isinstance(arguments, dict) else None
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def _learn(strand: Strand, result: Any) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ag2.events import ModelRequest, ModelResponse
+from ag2.events import ModelRequest, ModelResponse, ToolResultsEvent
 
 from lockstep.errors import Stop
 from lockstep.session import current as sessions
@@ -26,7 +26,7 @@ async def driven(owner: Any, agent: Any, call_next: Any, event: Any, context: An
     around = strands.running()
     if around is not None:
         try:
-            with strands.on(around.of_agent(agent, name)), _listening(context, None):
+            with strands.on(around.of_agent(agent, name, _told(event))), _listening(context, None):
                 return await call_next(event, context)
         except BaseException as error:
             _stop(around.turn, error)
@@ -67,6 +67,11 @@ async def _run(turn: Any, agent: Any, call_next: Any, event: Any, context: Any) 
         if native is not None:
             _reset(native)
     return result
+
+
+def _told(event: Any) -> str:
+    """The texts of a question."""
+    return "\n".join(str(part.content) for part in getattr(event, "parts", ()) if hasattr(part, "content"))
 
 
 def _stop(turn: Turn, error: BaseException) -> None:
@@ -135,6 +140,8 @@ def _listening(context: Any, turn: Turn | None) -> Iterator[None]:
             calls.enqueued(stream.id, request.parts)
 
     async def send(event: Any, context: Any) -> None:
+        if turn is not None and isinstance(event, (ModelResponse, ToolResultsEvent)):
+            await turn.follows(event)
         told_of = strands.telling.get()
         if told_of is None or told_of[1] != stream.id:
             await sending(event, context)

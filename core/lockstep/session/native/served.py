@@ -44,7 +44,8 @@ class NativeCall(ServedCall):
         for pause in self._waits(found):
             untapped.sleep(pause)
         if found is not None and self.session.order is not None:
-            self._turn(self.session.order, found[1])
+            assert self.recorded is not None
+            turn(self.session, self.session.order, self.recorded.begin, found[1])
         return self._given(found)
 
     async def atake(self) -> Piece:
@@ -57,7 +58,8 @@ class NativeCall(ServedCall):
             for pause in self._waits(found):
                 await sleep(pause)
             if found is not None and self.session.order is not None:
-                await self._aturn(self.session.order, found[1])
+                assert self.recorded is not None
+                await aturn(self.session, self.session.order, self.recorded.begin, found[1])
             else:
                 await sleep(0)
         except CancelledError as error:
@@ -78,7 +80,7 @@ class NativeCall(ServedCall):
         if recorded is None or order is None:
             return
         order.come(*(event.pos for _, event, _ in recorded.pieces[:-1]))
-        await self._aturn(order, recorded.pieces[-1][1])
+        await aturn(self.session, order, recorded.begin, recorded.pieces[-1][1])
         self.session.over(recorded)
 
     def end(self, status: str, value: Any = None) -> None:
@@ -106,73 +108,75 @@ class NativeCall(ServedCall):
                 session.differs(code, reason, call=self)
             session.latched.raise_it()
 
-    def _turn(self, order: Order, event: Event) -> None:
-        """Waits until everything before this piece has happened."""
-        bell = untapped.allocate_lock()  # free: look again
-        bell.acquire()
-
-        def ring() -> None:
-            with suppress(RuntimeError):  # it has not been heard yet
-                bell.release()
-
-        assert self.recorded is not None
-        parked = Parked(self.recorded.begin, event, ring)
-        order.park(parked)
-        order.advance()
-        try:
-            seen = self.session.progress
-            while not parked.granted:
-                if not bell.acquire(timeout=self._nap(order, parked)):
-                    seen = self._waited(order, parked, seen)
-        finally:
-            order.leave(parked)
-
-    async def _aturn(self, order: Order, event: Event) -> None:
-        """The same in a loop, which resumes those whose turn it is in their order."""
-        import asyncio
-
-        loop, thread, bell = asyncio.get_running_loop(), get_ident(), asyncio.Event()
-
-        def ring() -> None:
-            if get_ident() == thread:
-                bell.set()
-            else:
-                loop.call_soon_threadsafe(bell.set)
-
-        assert self.recorded is not None
-        parked = Parked(self.recorded.begin, event, ring)
-        order.park(parked)
-        loop.call_soon(order.advance)
-        try:
-            seen = self.session.progress
-            while not parked.granted:
-                try:
-                    await asyncio.wait_for(bell.wait(), self._nap(order, parked))
-                except TimeoutError:
-                    seen = self._waited(order, parked, seen)
-                bell.clear()
-        finally:
-            order.leave(parked)
-
-    def _nap(self, order: Order, parked: Parked) -> float:
-        return REACTS if order.is_first(parked) else self.session.patience
-
-    def _waited(self, order: Order, parked: Parked, seen: int) -> int:
-        """It has waited for a while: for the program to be through, or for what does not come if nobody got on."""
-        session = self.session
-        if session.latched.stopped:
-            session.latched.raise_it()
-        if not order.is_first(parked) and seen == session.progress:
-            order.give_up(parked.event.pos)
-        else:
-            order.advance()
-        return session.progress
-
     def _given(self, found: _Found) -> Piece:
         assert found is not None  # `_waits` raised otherwise
         piece = self._hand(found[0], found[1])
         self.session.handed_out(found[1], self.recorded if piece.status is not None else None)
         return piece
+
+
+def turn(session: Serving, order: Order, begin: Event, event: Event) -> None:
+    """Waits until everything before an event has happened that came of `begin`, or until nobody gets on. Raises what is
+    latched."""
+    bell = untapped.allocate_lock()  # free: look again
+    bell.acquire()
+
+    def ring() -> None:
+        with suppress(RuntimeError):  # it has not been heard yet
+            bell.release()
+
+    parked = Parked(begin, event, ring)
+    order.park(parked)
+    order.advance()
+    try:
+        seen = session.progress
+        while not parked.granted:
+            if not bell.acquire(timeout=_nap(session, order, parked)):
+                seen = _waited(session, order, parked, seen)
+    finally:
+        order.leave(parked)
+
+
+async def aturn(session: Serving, order: Order, begin: Event, event: Event) -> None:
+    """The same in a loop, which resumes those whose turn it is in their order."""
+    import asyncio
+
+    loop, thread, bell = asyncio.get_running_loop(), get_ident(), asyncio.Event()
+
+    def ring() -> None:
+        if get_ident() == thread:
+            bell.set()
+        else:
+            loop.call_soon_threadsafe(bell.set)
+
+    parked = Parked(begin, event, ring)
+    order.park(parked)
+    loop.call_soon(order.advance)
+    try:
+        seen = session.progress
+        while not parked.granted:
+            try:
+                await asyncio.wait_for(bell.wait(), _nap(session, order, parked))
+            except TimeoutError:
+                seen = _waited(session, order, parked, seen)
+            bell.clear()
+    finally:
+        order.leave(parked)
+
+
+def _nap(session: Serving, order: Order, parked: Parked) -> float:
+    return REACTS if order.is_first(parked) else session.patience
+
+
+def _waited(session: Serving, order: Order, parked: Parked, seen: int) -> int:
+    """It has waited for a while: for the program to be through, or for what does not come if nobody got on."""
+    if session.latched.stopped:
+        session.latched.raise_it()
+    if not order.is_first(parked) and seen == session.progress:
+        order.give_up(parked.event.pos)
+    else:
+        order.advance()
+    return session.progress
 
 
 def _cancel_later(error: BaseException) -> None:
