@@ -27,6 +27,7 @@ def answer(request: Request) -> Answer:
 
 @pytest.mark.timeout(400)
 def test_the_guide_runs_as_printed(tmp_path: Path) -> None:
+    # CrewAI's switches are set for all of these tests; what happens without them is another test's.
     with Provider(answer) as provider:
         surroundings = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": f"{provider.url}/v1"}
         assert guides.run("crewai.md", tmp_path, **surroundings) >= 8

@@ -48,6 +48,7 @@ def test_each_kind_does_the_same_recorded_and_not(
     kind: crews.Kind, settled: Provider, heard: crew_events.Heard, told: pytest.LogCaptureFixture
 ) -> None:
     without = _done(kind, kind.make(), settled, heard)
+    assert (len(without["asked"]), without["ran"]) == (kind.requests, sorted(kind.tools))
     within = _done(kind, lockstep_crewai.wrap(kind.make()), settled, heard)
     assert within == without
     assert [record.getMessage() for record in told.records if record.name == "lockstep"] == []
