@@ -16,6 +16,6 @@ from lockstep_crewai.adapter import adapter
 __all__ = ["adapter", "wrap"]
 
 if TYPE_CHECKING:
-    from lockstep_crewai.recording import wrap
+    from lockstep_crewai.entry import wrap
 else:
-    __getattr__ = late_names(adapter, globals(), wrap="recording")
+    __getattr__ = late_names(adapter, globals(), wrap="entry")

@@ -1,4 +1,6 @@
-"""Whether the installed CrewAI has what the seams are put into. Some of these places are private: they may move."""
+"""Whether the installed CrewAI has what the seams are put into. Some of these places are private: they may move, and
+what is put into a place that is not there does nothing, so that what goes through it would be recorded by nobody.
+"""
 
 from __future__ import annotations
 
@@ -7,51 +9,89 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
-
-from crewai import Agent, Crew, Task
-from crewai.flow.runtime import Flow
-from crewai.hooks.contexts import StepContext
-from crewai.lite_agent import LiteAgent
-from crewai.llms.base_llm import BaseLLM
+from typing import Any, NoReturn
 
 from lockstep.errors import AdapterError, Code
 from lockstep_crewai.adapter import adapter
 
-# By owner: what it has to have, and with which parameters.
-_PLACES: Mapping[Any, Mapping[str, tuple[str, ...]]] = {
-    Crew: {
+_EXECUTES = ("agent", "context", "tools")
+
+# By owner, as "module:name" or "module": what it has to have, and with which parameters.
+PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "crewai.crew:Crew": {
         "kickoff": ("inputs", "input_files"), "kickoff_async": ("inputs",), "akickoff": ("inputs",), "copy": (),
-        "calculate_usage_metrics": (),
         "kickoff_for_each": ("inputs",), "kickoff_for_each_async": ("inputs",), "akickoff_for_each": ("inputs",),
+        "calculate_usage_metrics": (),
     },
-    Agent: {"kickoff": ("messages",), "kickoff_async": ("messages",), "akickoff": ("messages",)},
-    LiteAgent: {"kickoff": ("messages",), "kickoff_async": ("messages",)},
-    Flow: {
+    "crewai.agent.core:Agent": {"kickoff": ("messages",), "kickoff_async": ("messages",), "akickoff": ("messages",)},
+    "crewai.lite_agent:LiteAgent": {"kickoff": ("messages",), "kickoff_async": ("messages",)},
+    "crewai.flow.runtime:Flow": {
         "kickoff": ("inputs",), "kickoff_async": ("inputs",), "akickoff": ("inputs",), "resume": ("feedback",),
         "resume_async": ("feedback",), "_execute_method": ("method_name", "method"), "is_crewai_internal": (),
+        "ask": ("message",), "_resolve_input_provider": (), "_resolve_feedback_provider": (),
+        "_request_human_feedback": (),
     },
-    Task: {
-        "execute_sync": ("agent", "context", "tools"), "execute_async": ("agent", "context", "tools"),
-        "aexecute_sync": ("agent", "context", "tools"), "_execute_task_async": ("future",),
+    "crewai.task:Task": {
+        "execute_sync": _EXECUTES, "execute_async": _EXECUTES, "aexecute_sync": _EXECUTES,
+        "_execute_task_async": ("future",), "_save_file": (),
     },
-    BaseLLM: {"call": ("messages", "tools", "available_functions", "response_model"), "acall": ("messages",)},
-    import_module("crewai.hooks.dispatch"): {"scoped_hooks": ("hooks",), "get_scoped_hooks": ("point",)},
-    StepContext: {"kind": (), "step_name": (), "payload": ()},
+    "crewai.llms.base_llm:BaseLLM": {
+        "call": ("messages", "tools", "available_functions", "response_model"), "acall": ("messages",),
+        "_track_token_usage_internal": (), "_invoke_before_llm_call_hooks": (), "_invoke_after_llm_call_hooks": (),
+        "get_input_tokens_count": (),
+    },
+    "crewai.tools.base_tool:BaseTool": {"run": (), "arun": ()},
+    "crewai.tools.structured_tool:CrewStructuredTool": {"invoke": (), "ainvoke": ()},
+    "crewai.agents.agent_executor:AgentExecutor": {
+        "_should_parallelize_native_tool_calls": (), "_execute_single_native_tool_call": (),
+        "_handle_human_feedback": (), "_ahandle_human_feedback": (),
+    },
+    "crewai.agents.step_executor:StepExecutor": {"execute": ("todo",)},
+    "crewai.mcp.tool_resolver:MCPToolResolver": {
+        "_resolve_native": (), "_get_mcp_tool_schemas": (), "_fetch_amp_mcp_configs": (),
+        "_json_schema_to_pydantic": (),
+    },
+    "crewai.mcp.client:MCPClient": {"connect": (), "disconnect": (), "list_tools": ()},
+    "crewai.core.providers.human_input": {"_async_readline": ()},
+    "crewai.core.providers.human_input:SyncHumanInputProvider": {"_prompt_input": (), "_prompt_input_async": ()},
+    "crewai.utilities.internal_instructor:InternalInstructor": {"to_pydantic": ()},
+    "crewai.utilities.rpm_controller:RPMController": {"_wait_for_next_minute": ()},
+    "crewai.utilities.task_output_storage_handler:TaskOutputStorageHandler": {"update": (), "add": (), "reset": ()},
+    "crewai.utilities.tool_result_artifacts": {"token_urlsafe": ()},
+    "crewai.flow.persistence.base:FlowPersistence": {
+        "load_state": ("flow_uuid",), "save_state": ("flow_uuid", "method_name", "state_data"),
+        "save_pending_feedback": ("context",), "clear_pending_feedback": ("flow_uuid",),
+    },
+    "crewai.state.provider.core:BaseProvider": {"checkpoint": ("data", "location")},
+    "crewai.state.checkpoint_listener": {"_should_checkpoint": ("source", "event")},
+    "crewai.events.event_bus:CrewAIEventsBus": {"emit": ("source", "event")},
+    "crewai.hooks.dispatch": {"scoped_hooks": ("hooks",), "get_scoped_hooks": ("point",)},
+    "crewai.hooks.contexts:StepContext": {"kind": (), "step_name": (), "payload": ()},
 }  # fmt: skip
 
 
 @cache
 def probe() -> None:
     """Raises AdapterError LS410 where a place is missing, or takes something else."""
-    for owner, places in _PLACES.items():
+    for owner, places in PLACES.items():
+        found = _owner(owner)
         for name, parameters in places.items():
-            found = inspect.getattr_static(owner, name, None)
-            if found is None and name not in getattr(owner, "__dataclass_fields__", {}):
-                _unfit(f"{owner.__name__} has no {name!r}")
-            missing = [each for each in parameters if each not in _parameters(found)]
+            place = inspect.getattr_static(found, name, None)
+            if place is None and name not in getattr(found, "__dataclass_fields__", {}):
+                unfit(f"{found.__name__} has no {name!r}")
+            missing = [each for each in parameters if each not in _parameters(place)]
             if missing:
-                _unfit(f"{owner.__name__}.{name} takes no {missing[0]!r}")
+                unfit(f"{found.__name__}.{name} takes no {missing[0]!r}")
+
+
+def _owner(named: str) -> Any:
+    module, _, name = named.partition(":")
+    try:
+        found = import_module(module)
+    except ImportError as error:
+        unfit(f"there is no {module} ({error})")
+    owner = getattr(found, name, None) if name else found
+    return unfit(f"{module} has no {name!r}") if owner is None else owner
 
 
 def _parameters(found: Any) -> Mapping[str, Any]:
@@ -61,7 +101,8 @@ def _parameters(found: Any) -> Mapping[str, Any]:
         return {}
 
 
-def _unfit(what: str) -> None:
+def unfit(what: str) -> NoReturn:
+    """Raises AdapterError LS410. `what` this CrewAI lacks."""
     tested = adapter.tested
     raise AdapterError(
         Code.UNFIT_FRAMEWORK,

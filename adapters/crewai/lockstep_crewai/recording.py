@@ -1,7 +1,4 @@
-"""Recording a crew, agent or flow: its turns and steps, to a run of its own, or to the session that is on.
-
-wrap(crew)        # Crew, Agent, LiteAgent or Flow, before its kickoff; returns it
-"""
+"""Recording a crew, agent or flow: its turns and steps, to a run of its own, or to the session that is on."""
 
 from __future__ import annotations
 
@@ -34,26 +31,14 @@ _MOST_FAULTS = 100
 _IGNORED: Any = Ignored()
 
 
-def wrap[T](target: T, *, run: str | None = None, store: str | os.PathLike[str] | None = None) -> T:
-    """Records a crew, an agent or a flow of CrewAI's from now on: its tasks or methods, and what its models, tools and
-    people answer.
-
-    run    what its run is called, with or without `crewai/` before it; what it is called itself if not told: a crew's
-           name, an agent's role, a flow's class
-    store  path of the store; found as ever if not told
-
-    While a session is on, it is recorded there and not in a run of its own. Returns the target. Raises TargetError
-    LS402 for what is none of them, or is wrapped already, LS411 for what has a part that is not recorded, such as
-    memory; AdapterError LS410 for a version of CrewAI that lacks what is
-    needed.
-    """
+def record(target: Any, run: str | None, store: str | os.PathLike[str] | None) -> None:
+    """Has it recorded from now on. See `entry.wrap`."""
     refused.check(target)
     name = run.removeprefix(f"{adapter.name}/") if run else None
     recording = Recording(name, store)
     root = Root(target, Seams(recording, recording), lane=quote(name) if name else "")
     recording.of(root)
     wrapping.put(root)
-    return target
 
 
 class Recording:
