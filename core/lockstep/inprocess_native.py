@@ -120,6 +120,8 @@ def fitting(adapter: Adapter, address: str, target: Any) -> Any:
     if isinstance(target, str):
         from lockstep.launch.target import load
 
+        if adapter.native is not None and adapter.native.prepare is not None:
+            adapter.native.prepare()
         target = load(target, modules=True)
     if not adapter.target.accepts(target):
         raise TargetError(

@@ -68,6 +68,7 @@ adapter = Adapter(
     ),
     subject="lockstep_crewai.subject:subject",
     native=Native(
+        prepare=Later("lockstep_crewai.attached:quiet"),
         replay=Later("lockstep_crewai.replaying:replay"), areplay=Later("lockstep_crewai.replaying:areplay"),
         fork=Later("lockstep_crewai.forking:fork"), afork=Later("lockstep_crewai.forking:afork"),
     ),

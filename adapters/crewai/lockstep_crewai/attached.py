@@ -8,14 +8,21 @@ is told apart from the program module by module, before others take names from t
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import partial
 from types import ModuleType
 
 from lockstep.session.effects import Within
-from lockstep.taps.imports import during_import
+from lockstep.taps.imports import during_import, when_imported
 from lockstep_crewai import home, telemetry
 
 _LIBRARY = "crewai"  # loaded when all of it is that its own `__init__` loads
+
+# Where Lockstep imports CrewAI, it is not to report to its makers, to ask for a trace, nor to look for a newer version.
+_SWITCHES = {
+    "CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "CREWAI_DISABLE_VERSION_CHECK": "true",
+}  # fmt: skip
 
 MODULES = (_LIBRARY, *home.MODULES, *telemetry.MODULES)
 
@@ -31,3 +38,16 @@ def attach(module: ModuleType) -> None:
         fitting.probe()
         during_import("lancedb.background_loop", partial(Within, True))  # its thread is none of the program's
         wrapping.install()
+
+
+def quiet() -> None:
+    """Before Lockstep itself imports CrewAI, as for a target of `lockstep replay crewai/desk`: that sends nothing,
+    asks nothing, waits for nothing at its end, and leaves what it keeps in the home folder as it is. What the user has
+    set holds. Where a program has imported it already, it is that program's."""
+    if _LIBRARY in sys.modules:
+        return
+    for name, value in _SWITCHES.items():
+        os.environ.setdefault(name, value)
+    home.closed = True
+    for module in home.MODULES:
+        when_imported(module, home.install)

@@ -28,26 +28,36 @@ from lockstep.session.looks import ABSENT, Looks
 
 SOURCE = "crewai"  # of the looks in a record
 
+_MARK = "_lockstep_home"
+
+closed = False
+"""Whether CrewAI runs in a command of Lockstep's own, which reads nothing there and changes nothing."""
+
 
 class Shelf:
     """One place at which CrewAI keeps something.
 
     what   it is, in words
     asked  of the arguments of its functions: which part of it that is, "" for all of it
+    own    whether it is CrewAI's own, and not something that the program has it keep
     """
 
-    def __init__(self, what: str, asked: Callable[..., str] = lambda *args, **options: "") -> None:
+    def __init__(
+        self, what: str, asked: Callable[..., str] = lambda *args, **options: "", *, own: bool = True
+    ) -> None:  # fmt: skip
         self.what = what
         self._asked = asked
+        self._own = own
 
-    def reads(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that says what is kept: a replay says what it said."""
+    def reads(self, plain: Callable[..., Any], nothing: Any) -> Callable[..., Any]:
+        """A function that says what is kept: a replay says what it said. `nothing`: what it says where that is
+        `closed`."""
 
         @functools.wraps(plain)
         def read(*args: Any, **options: Any) -> Any:
             lane = lanes.current()
             if lane is None:
-                return plain(*args, **options)
+                return copy.copy(nothing) if closed and self._own else plain(*args, **options)
             return self._look(lane, self._asked(*args, **options), functools.partial(plain, *args, **options), True)
 
         return read
@@ -59,7 +69,7 @@ class Shelf:
         def write(*args: Any, **options: Any) -> Any:
             lane = lanes.current()
             if lane is None:
-                return plain(*args, **options)
+                return None if closed and self._own else plain(*args, **options)
             return self._look(lane, plain.__name__, functools.partial(plain, *args, **options), False)
 
         return write
@@ -121,23 +131,19 @@ def _again(state: Any) -> Any:
 
 
 def install(module: ModuleType) -> None:
-    """Puts them into a module of CrewAI's that has just been loaded."""
+    """Puts them into a module of CrewAI's that has just been loaded. Once."""
     found = _MODULES.get(module.__name__)
-    if found is not None:
+    if found is not None and not hasattr(module, _MARK):
+        setattr(module, _MARK, True)
         found(module)
 
 
-def _functions(shelf: Shelf, reads: tuple[str, ...] = (), writes: tuple[str, ...] = ()) -> Callable[[Any], None]:
-    """What wraps these functions of a module, or methods of a class, where it has them."""
-
-    def put(owner: Any) -> None:
-        for names, wrap in ((reads, shelf.reads), (writes, shelf.writes)):
-            for name in names:
-                plain = getattr(owner, name)
-                if not hasattr(plain, "__wrapped__"):
-                    setattr(owner, name, wrap(plain))
-
-    return put
+def _put(shelf: Shelf, owner: Any, reads: Mapping[str, Any], writes: tuple[str, ...]) -> None:
+    """Wraps these functions of a module, or methods of a class. `reads`: each with what it says where all is closed."""
+    for name, nothing in reads.items():
+        setattr(owner, name, shelf.reads(getattr(owner, name), nothing))
+    for name in writes:
+        setattr(owner, name, shelf.writes(getattr(owner, name)))
 
 
 # The session in which the bus has been told, in this context, which assistant has started the program.
@@ -162,33 +168,37 @@ def _environment(module: Any) -> None:
             sys.modules[name].get_env_context = get_env_context  # type: ignore[attr-defined]
 
 
+_DECLINED = {"first_execution_done": True, "trace_consent": False}
+
+
 def _users(module: Any) -> None:
-    _functions(
-        Shelf("the user's settings"), reads=("_load_user_data",), writes=("_save_user_data", "update_user_data")
-    )(module)
+    shelf = Shelf("the user's settings")
+    _put(shelf, module, {"_load_user_data": _DECLINED}, ("_save_user_data", "update_user_data"))
 
 
 def _versions(module: Any) -> None:
-    _functions(Shelf("the newest version"), reads=("get_latest_version_from_pypi", "is_current_version_yanked"))(module)
+    shelf = Shelf("the newest version")
+    _put(shelf, module, {"get_latest_version_from_pypi": None, "is_current_version_yanked": (False, "")}, ())
 
 
 def _first_run(module: Any) -> None:
     users = sys.modules["crewai_core.user_data"]
     for name in ("_load_user_data", "_save_user_data", "update_user_data"):
         setattr(module, name, getattr(users, name))  # taken from there before a session was on
-    _functions(Shelf("the user's settings"), reads=("get_user_id",), writes=("mark_first_execution_done",))(module)
+    _put(Shelf("the user's settings"), module, {"get_user_id": ""}, ("mark_first_execution_done",))
 
 
 def _outputs(module: Any) -> None:
-    _functions(Shelf("outputs of the last kickoff"), ("load",), ("_initialize_db", "add", "update", "delete_all"))(
-        module.KickoffTaskOutputsSQLiteStorage
-    )
+    shelf = Shelf("outputs of the last kickoff")
+    writes = ("_initialize_db", "add", "update", "delete_all")
+    _put(shelf, module.KickoffTaskOutputsSQLiteStorage, {"load": []}, writes)
 
 
 def _states(module: Any) -> None:
-    """Rows of `@persist`. What waits for a human in another process is left to the real database."""
-    shelf = Shelf("state of a flow", lambda self, flow_uuid: str(flow_uuid))
-    _functions(shelf, ("load_state",), ("init_db", "save_state"))(module.SQLiteFlowPersistence)
+    """Rows of `@persist`, outside of a kickoff, in which they are effects. What waits for a human in another process is
+    left to the real database."""
+    shelf = Shelf("state of a flow", lambda self, flow_uuid: str(flow_uuid), own=False)
+    _put(shelf, module.SQLiteFlowPersistence, {"load_state": None}, ("init_db", "save_state"))
 
 
 def _memory(module: Any) -> None:
@@ -201,7 +211,7 @@ def _memory(module: Any) -> None:
     def __init__(self: Any, *args: Any, **options: Any) -> None:
         really = functools.partial(lanes.ours(opens), self, *args, **options)
         session = sessions.session
-        if session is None or (session.recording and not session.resumes):
+        if not closed if session is None else session.recording and not session.resumes:
             really()
         else:
             self._lockstep_opens = really
@@ -235,7 +245,7 @@ def _login(module: Any) -> None:
     @functools.wraps(create)
     def _atomic_create_secure_file(self: Any, filename: str, content: bytes) -> Any:
         session = sessions.session
-        if session is not None and (session.resumes or not session.recording):
+        if closed if session is None else session.resumes or not session.recording:
             return True  # it holds it in memory
         return create(self, filename, content)
 

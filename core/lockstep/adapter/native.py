@@ -167,6 +167,8 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     fork     `fork(store, place, target, options)`: at a step or effect. Returns also when a call was refused; raises
              AddressError, EditError and TargetError where it cannot begin
     areplay, afork  the same under a running loop
+    prepare  called before a target is loaded that is given as `module:name`, so that Lockstep imports the framework and
+             not the program: what the framework is not to do then. None: nothing
     own      keyword arguments of `lockstep.replay`, `fork` and `bisect` that only this adapter has: name -> what it is
     alike    whether two states, as inert data by channel, say the same where they are not equal: what the framework
              draws anew each time does not count. None: only equal ones do
@@ -178,6 +180,7 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     areplay: Callable[[RunReader, Any, ReplayOptions], Awaitable[Played]]
     fork: Callable[[Store, Place, Any, ForkOptions], Continued]
     afork: Callable[[Store, Place, Any, ForkOptions], Awaitable[Continued]]
+    prepare: Callable[[], None] | None = None
     alike: Callable[[Value, Value], bool] | None = None
     plain: Callable[[RunReader, Any, Mapping[str, Any]], Callable[[Value], Value] | None] | None = None
     own: Mapping[str, str] = {}

@@ -18,6 +18,17 @@ SWITCHES = {
     "CREWAI_DISABLE_VERSION_CHECK": "true",
 }
 
+PROJECT = """\
+[project]
+name = "desk"
+version = "0.1.0"
+requires-python = ">=3.12"
+
+[tool.crewai]
+type = "crew"
+project_id = "00000000-0000-4000-8000-000000000000"
+"""
+
 
 def answer(request: Request) -> Answer:
     """A tool call where the agent has a tool that it has not used, then words that are never the same."""
@@ -53,6 +64,18 @@ class Machine:
         """Records one of the programs, as the run of its name."""
         (self.work / f"{name}.py").write_text((PROGRAMS / f"{name}.py").read_text())
         return self.lockstep("record", "--run", name, "--", sys.executable, f"{name}.py", **variables)
+
+    def project(self, name: str) -> dict[str, str]:
+        """Makes a project of CrewAI's of one of the programs. Returns the variables with which `crewai run` finds its
+        script in this environment, without a network."""
+        (self.work / f"{name}.py").write_text((PROGRAMS / f"{name}.py").read_text())
+        (self.work / "pyproject.toml").write_text(PROJECT)
+        script = self.work / "bin" / "run_crew"
+        script.parent.mkdir()
+        script.write_text(f"#!{sys.executable}\nimport runpy\nrunpy.run_path('{name}.py', run_name='__main__')\n")
+        script.chmod(0o755)
+        path = os.pathsep.join((str(script.parent), str(Path(sys.executable).parent), os.environ["PATH"]))
+        return {"PATH": path, "UV_NO_SYNC": "1", "UV_OFFLINE": "1", "UV_PROJECT_ENVIRONMENT": sys.prefix}
 
     def kept(self) -> dict[str, bytes]:
         """What lies in the home folder, but for SQLite's own notes."""
