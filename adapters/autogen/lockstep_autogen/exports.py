@@ -19,8 +19,9 @@ from lockstep.errors import AddressError, Code, StoreError
 from lockstep.log.checkpoints import States
 from lockstep.log.model import Event, Kind, Value
 from lockstep.log.timeline import Place
+from lockstep.session.native.ran import CONSISTENT
 from lockstep_autogen import saving
-from lockstep_autogen.layout import CONSISTENT, MESSAGES, WAS
+from lockstep_autogen.layout import MESSAGES, WAS
 
 
 def messages(place: Place) -> bytes:

@@ -23,7 +23,8 @@ from lockstep.log.model import Value
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Place, resolve
 from lockstep.session.native.kept import recalled
-from lockstep_autogen import exports, layout, restoring
+from lockstep.session.native.ran import CONSISTENT
+from lockstep_autogen import exports, restoring
 from lockstep_autogen.adapter import adapter
 
 log = logging.getLogger("lockstep")
@@ -51,7 +52,7 @@ async def load[T](address: str, team: T, *, store: str | os.PathLike[str] | None
         body: Any = reader.body(reader.main, seq)
         reveal: Any = recalled(opened.path, reader.meta)[0].reveal
         channels: Mapping[str, Value] = reveal(dict(checkpoints.States(reader).at(step.pos)))
-    whole = body.get(layout.CONSISTENT, True) is True
+    whole = body.get(CONSISTENT, True) is True
     why = restoring.refusal(target, channels, consistent=whole, finished=True)
     if why:
         raise TargetError(Code.UNSUPPORTED, f"the state of {address} says too little to load it: {why}")

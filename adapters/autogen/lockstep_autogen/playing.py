@@ -13,7 +13,7 @@ from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
 from lockstep.session import difference
 from lockstep.session.native.endings import Ending
-from lockstep.session.native.ran import Ran, Recorded, RecordedStep
+from lockstep.session.native.ran import CONSISTENT, Ran, Recorded, RecordedStep
 from lockstep.session.native.serving import Serving
 from lockstep_autogen import canonical, layout, speaking, stopping
 from lockstep_autogen.halting import Halt
@@ -187,8 +187,8 @@ class Player:
             code, reason = Code.ORDER, "those who spoke at once came in another order"
         found = difference.first(_in_order(was), _in_order(now))
         if found is None:
-            consistent = self._recorded.body(expected).get(layout.CONSISTENT, True)
-            found = layout.CONSISTENT, difference.shown(consistent), difference.shown(moment.consistent)
+            consistent = self._recorded.body(expected).get(CONSISTENT, True)
+            found = CONSISTENT, difference.shown(consistent), difference.shown(moment.consistent)
         elif not found[0].startswith((layout.MESSAGES, layout.SELECTED, layout.STOP)):
             reason = "the team's state is another one than recorded"
         path, before, after = found

@@ -21,7 +21,7 @@ from lockstep.log.store import Store
 from lockstep.log.timeline import Place
 from lockstep.session.native import guard
 from lockstep.session.native.journal import Journal
-from lockstep.session.native.ran import RESTORED, Recorded, RecordedStep
+from lockstep.session.native.ran import CONSISTENT, RESTORED, Recorded, RecordedStep
 from lockstep.session.native.tailing import Tailing
 from lockstep.session.tail import Plan
 from lockstep_autogen import again, attaching, driving, forking, layout, restoring
@@ -60,7 +60,7 @@ class Session(forking.Session):
             return f"it is a step of {self.step.event.lane}, a team inside of the one that was run"
         if self.step.event.what not in (layout.INPUT, layout.MESSAGE):
             return "nothing was run there"
-        whole = self.recorded.body(self.step).get(layout.CONSISTENT, True) is True
+        whole = self.recorded.body(self.step).get(CONSISTENT, True) is True
         return restoring.refusal(team, self.channels, consistent=whole)
 
     async def _made(self, team: Any, journal: Journal, plan: Plan) -> Continued:
