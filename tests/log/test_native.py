@@ -11,6 +11,7 @@ import native_runs
 import pytest
 from native_runs import RUN, Thread
 
+from lockstep.debugger import cuts
 from lockstep.debugger.scrub import scrub
 from lockstep.errors import AddressError, Code, StoreError
 from lockstep.log import native
@@ -21,6 +22,7 @@ from lockstep.log.sqlite.clean import clean
 from lockstep.log.store import RunReader, Store, open_store
 from lockstep.log.timeline import Timeline, resolve
 from lockstep.log.verify import verify
+from lockstep.session.native.record import Record
 
 
 def listed(reader: RunReader) -> list[tuple[int, str, str, list[str]]]:
@@ -86,6 +88,37 @@ def test_a_call_belongs_to_the_next_checkpoint_of_its_namespace(store: Store) ->
         (2, "search"): ["in its second step"],
         (3, "plan, other"): ["of another task", "of the task that runs it", "below, without checkpoints"],
     }
+
+
+def test_the_step_of_one_strand_closes_over_its_own_calls_and_what_such_strands_did_later(store: Store) -> None:
+    thread = native_runs.open_thread(store)
+    for turn in ("first", "second"):
+        begun = thread.turn()
+        root = thread.step(0, {"given": turn}, "input", "input", lane="desk")
+        thread.call("desk/letter", "model", f"{turn} letter", {}, 1)
+        thread.call("desk/research/tool-1", "tool", f"{turn} look", {}, 2)
+        thread.call("desk", "model", f"{turn} plan", {}, 3)
+        thread.call("desk/letters", "model", f"{turn} other name", {}, 4)
+        thread.step(root, {"said": turn}, "letter", native.OWN, lane="desk")
+        thread.call("desk/letter", "write", f"{turn} file", {}, 5)
+        thread.step(root, {"said": turn}, "research", native.OWN, lane="desk")
+        thread.end(begun)
+    reader = store.run(RUN)
+    assert listed(reader) == [
+        (0, "input", "input", []),
+        (1, "checkpoint", "letter", ["first plan", "first letter"]),
+        (2, "checkpoint", "research", ["first file", "first look"]),
+        (3, "input", "input", ["first other name"]),
+        (4, "checkpoint", "letter", ["second plan", "second letter"]),
+        (5, "checkpoint", "research", ["second file", "second look"]),
+        (6, "end", "", ["second other name"]),
+    ]
+    record, steps = Record(reader), Timeline(reader).steps
+    told = {effect.name: step.number for step in steps for effect in step.effects}
+    tape = record.tape()
+    assert {each.begin.name: record.step_of(each) for lane in tape.lanes.values() for each in lane.effects} == told
+    # Of such runs the answers are searched, in the order in which they came, whichever step they are of.
+    assert [cut.at for cut in cuts.of_run(Timeline(reader))][:5] == ["0", "1.2", "2.2", "1.1", "3.1"]
 
 
 @pytest.mark.parametrize(
