@@ -381,3 +381,27 @@ def test_tasks_whose_answers_came_at_once_are_resumed_before_any_of_them_gets_fu
     assert recorded == ["b", "c"]
     calls = run.server(patience=10.0).stretch(0, 1 << 40)
     assert asyncio.run(program(calls, again)) == recorded
+
+
+def test_a_program_is_through_with_an_answer_before_it_gets_one_that_came_well_after(run: Any) -> None:
+    async def program(calls: Any, wait: float) -> list[str]:
+        heard: list[str] = []
+
+        async def one(name: str, after: float) -> None:
+            call = begin(calls, {"q": name}, lane=f"main/{name}")
+            if call.live:
+                await asyncio.sleep(after)
+                call.end(Status.OK, name)
+            else:
+                await call.atake()
+            for _ in range(10 if name == "first" else 0):  # what it does with it takes turns of its loop, and time
+                await asyncio.sleep(0)
+                time.sleep(wait)
+            heard.append(name)
+
+        await asyncio.gather(one("first", 0.0), one("second", 0.05))
+        return heard
+
+    assert asyncio.run(program(run.journal, 0.0)) == ["first", "second"]
+    # A machine that is busy: what took no time when it was recorded takes a while.
+    assert asyncio.run(program(run.server(patience=10.0).stretch(0, 1 << 40), 0.001)) == ["first", "second"]
