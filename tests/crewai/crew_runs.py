@@ -46,9 +46,9 @@ def calls(address: str, kind: str) -> list[tuple[str, Effect]]:
     ]  # fmt: skip
 
 
-def is_again(replay: Any, result: Any, *, racy: bool = False) -> None:
-    """Fails unless a replay was identical, and returned what the recorded one did. `racy`: see `crews.Kind`."""
+def is_again(replay: Any, result: Any) -> None:
+    """Fails unless a replay was identical, and returned what the recorded one did."""
     assert replay.divergence is None, replay.divergence
     assert replay.identical, replay.report
-    assert crews.alike(replay.result, racy=racy) == crews.alike(result, racy=racy)
+    assert crews.alike(replay.result) == crews.alike(result)
     assert replay.report.live_calls == 0

@@ -364,7 +364,7 @@ class Kind:
     """What is run and how, and what comes of it: its name, how many requests the provider gets and which tools run.
 
     racy  copies of one crew run at once, and share a model: CrewAI says of each what that has used by the time at which
-          it ends, which is another number each time
+          it ends, which is another number in each run; a replay says the recorded one
     """
 
     make: Callable[[], Any]
@@ -434,9 +434,7 @@ def alike(result: Any, *, racy: bool = False) -> Any:
     return result
 
 
-def used(target: Any, *, racy: bool = False) -> Any:
-    """The tokens that CrewAI says were used. `racy`: by the model that all share."""
-    if racy:
-        return target.agents[0].llm.get_token_usage_summary().model_dump()
+def used(target: Any) -> Any:
+    """The tokens that CrewAI says were used."""
     usage = getattr(target, "usage_metrics", None)
     return usage.model_dump() if usage is not None else None

@@ -40,12 +40,12 @@ def test_each_kind_replays_without_a_request_or_a_tool(
     crew_runs.silence(provider, monkeypatch)
 
     replay = lockstep.replay(run, make)
-    crew_runs.is_again(replay, result, racy=kind.racy)
+    crew_runs.is_again(replay, result)
     told_again, pieces_again = heard.taken()
     assert crews.ran == []
     assert told_again == told
     assert _by_speaker(pieces_again) == _by_speaker(pieces)
-    assert crews.used(made[1], racy=kind.racy) == crews.used(made[0], racy=kind.racy)
+    assert crews.used(made[1]) == crews.used(made[0])
     assert provider.requests == kind.requests
 
 
@@ -63,5 +63,5 @@ def test_identical_calls_with_different_answers_replay_identical_20_of_20_times(
     crew_runs.silence(provider, monkeypatch)
     for n, result in enumerate(results):
         assert len({str(one) for one in result}) == len(crews.THREE)
-        crew_runs.is_again(lockstep.replay(f"crewai/n{n}", kind.make), result, racy=kind.racy)
+        crew_runs.is_again(lockstep.replay(f"crewai/n{n}", kind.make), result)
     assert crews.ran == []
