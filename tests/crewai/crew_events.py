@@ -17,8 +17,8 @@ from crewai.events.types.llm_events import LLMStreamChunkEvent
 
 assert crewai  # its import brings most classes of events
 
-# Told of each hook that anybody has, a recorder's too; and of the surroundings, once in a process.
-_LEFT_OUT = ("hook_dispatched", "default_env")
+# Told of the surroundings, once in a process.
+_LEFT_OUT = ("default_env",)
 
 
 class Heard:

@@ -65,7 +65,10 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "crewai.state.provider.core:BaseProvider": {"checkpoint": ("data", "location")},
     "crewai.state.checkpoint_listener": {"_should_checkpoint": ("source", "event")},
     "crewai.events.event_bus:CrewAIEventsBus": {"emit": ("source", "event")},
-    "crewai.hooks.dispatch": {"scoped_hooks": ("hooks",), "get_scoped_hooks": ("point",)},
+    "crewai.hooks.dispatch": {
+        "scoped_hooks": ("hooks",), "get_scoped_hooks": ("point",),
+        "_emit_telemetry": ("point", "outcome", "hook_count"),
+    },
     "crewai.hooks.contexts:StepContext": {"kind": (), "step_name": (), "payload": ()},
 }  # fmt: skip
 

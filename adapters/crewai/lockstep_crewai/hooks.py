@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -23,9 +24,11 @@ from crewai.hooks.dispatch import InterceptionPoint, get_scoped_hooks, scoped_ho
 from lockstep.errors import Stop
 from lockstep.log.model import Value
 from lockstep.session.native import answers
-from lockstep_crewai import canonical, naming
+from lockstep_crewai import canonical, classes, naming
 from lockstep_crewai.current import Noted, Scope, at, scope
 from lockstep_crewai.layout import AGENT, CONTEXT, ERROR, METHOD, OUTPUT, PAUSED, STATE, TASK, Moment
+
+dispatch = import_module("crewai.hooks.dispatch")  # the package has a function of that name
 
 
 def install() -> None:
@@ -40,6 +43,19 @@ def install() -> None:
             made = make(plain)
             made.lockstep_plain = plain  # type: ignore[attr-defined]
             setattr(cls, name, made)
+    classes.wrap_function(dispatch, "_emit_telemetry", _telling)
+
+
+def _telling(plain: Any) -> Any:
+    """CrewAI tells listeners how many hooks were called: ours is none of theirs."""
+
+    @wraps(plain)
+    def emit(point: Any, outcome: str, hook_count: int, *args: Any) -> None:
+        ours = point is InterceptionPoint.POST_STEP and _post_step in get_scoped_hooks(point)
+        if hook_count > ours:
+            plain(point, outcome, hook_count - ours, *args)
+
+    return emit
 
 
 def _execute_sync(plain: Any) -> Callable[..., Any]:

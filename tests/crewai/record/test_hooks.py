@@ -8,6 +8,8 @@ from typing import Any
 import crews
 import pytest
 import recorded_crews as of
+from crewai.events import crewai_event_bus
+from crewai.events.types.hook_events import HookDispatchedEvent
 from crewai.flow import Flow, start
 from crewai.hooks.dispatch import (
     InterceptionPoint,
@@ -108,3 +110,20 @@ def test_two_crews_in_one_process_do_not_touch_each_other(provider: Provider) ->
     assert of.steps("crewai/desk") == ["desk", "desk/research", "desk/letter", "desk/check"]
     assert of.state("crewai/desk", 3)["output"]["raw"] == results[0].raw
     assert len(of.turns("crewai/desk")) == 1
+
+
+def test_listeners_are_told_of_the_program_s_own_hooks_only(shouting: list[str], provider: Provider) -> None:
+    told: list[tuple[str, int]] = []
+
+    def hear(source: Any, event: Any) -> None:
+        told.append((event.interception_point, event.hook_count))
+
+    crewai_event_bus.register_handler(HookDispatchedEvent, hear)
+    try:
+        for crew in (crews.sequential(), lockstep_crewai.wrap(crews.sequential())):
+            crew.kickoff(crews.INPUTS)
+            crewai_event_bus.flush()
+            assert sorted(told) == [("post_step", 1)] * 3
+            told.clear()
+    finally:
+        crewai_event_bus.off(HookDispatchedEvent, hear)
