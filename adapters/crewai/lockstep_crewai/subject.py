@@ -105,7 +105,7 @@ def _crew(agent: Any, ending: str) -> Any:
 def _flow(agent: Any, ending: str) -> Any:
     from crewai.flow import Flow, listen, start
 
-    class Agents(Flow[dict]):  # type: ignore[misc,type-arg]
+    class Agents(Flow[dict]):  # type: ignore[misc]
         """One method hears the prompt, another has it answered."""
 
         @start()  # type: ignore[untyped-decorator]
@@ -232,12 +232,12 @@ def _said(messages: Any) -> list[Any]:
 
 def _word(result: Any) -> str:
     """The agent's last word: of a result, or of one that is read from the record."""
-    said = next((result[name] for name in ("output", "returned") if name in result), "") if _is_read(result) else result
-    return str(said["raw"] if _is_read(said) else getattr(said, "raw", said))
-
-
-def _is_read(value: Any) -> bool:
-    return isinstance(value, dict)
+    said: Any = result
+    if isinstance(result, dict):
+        said = result["output"] if "output" in result else result.get("returned", "")
+    if isinstance(said, dict):
+        return str(said["raw"])
+    return str(getattr(said, "raw", said))
 
 
 def _told(error: BaseException | None) -> str:
