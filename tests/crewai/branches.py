@@ -47,16 +47,14 @@ def shared(address: str) -> int:
     return runs.timeline(address, lambda timeline: timeline.reader.branches[-1].pos)
 
 
-def begins(address: str) -> list[tuple[int, str, str]]:
-    """What a branch begins with of its own: where it left, then lane and name of its first step or call."""
-    left = shared(address)
+def answered_by(address: str, step: Step) -> list[Effect]:
+    """The calls of a run that had been answered when a step closed."""
 
-    def read(timeline: Any) -> list[tuple[int, str, str]]:
-        own = [
-            event for _, event in timeline.reader.heads(timeline.stream.id)
-            if event.pos > left and event.kind in (Kind.STEP, Kind.BEGIN) and event.what != "turn"
-        ]  # fmt: skip
-        return [(left, event.lane, event.name) for event in sorted(own, key=lambda event: event.pos)]
+    def read(timeline: Any) -> list[Effect]:
+        heads = timeline.reader.heads(timeline.stream.id, step.seq, step.seq + 1)
+        pos = next(iter(heads))[1].pos
+        effects = [effect for each in timeline.steps for effect in each.effects]
+        return [effect for effect in effects if effect.end is not None and effect.end.pos < pos]
 
     return runs.timeline(address, read)
 

@@ -7,7 +7,7 @@ loop, where waiting would keep the others from it, it is written when the part t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from lockstep.errors import Code
 from lockstep.log import untapped
@@ -99,17 +99,27 @@ class Crossing:
             self.over = True
             if self._amid:
                 assert self._run is not None
-                self._branch.begin(self._run.entry, {GOES_ON: True})
+                self._begin(self._run.entry, {GOES_ON: True})
             early, self._early = self._early, []
             for each in early:
                 self._write(*each)
 
+    def _begin(self, entry: str, request: Mapping[str, Value]) -> None:
+        try:
+            self._branch.begin(entry, request)
+        except Exception as error:
+            self._unwritten(error, "", entry)
+
     def _write(self, moment: Moment, changes: Sequence[Change] = ()) -> None:
         try:
             self._branch.step(moment, changes)
-        except Exception as error:  # in a hook, CrewAI would swallow it: the branch would lack a step, and nobody knew
-            reason = f"the branch could not be written: {type(error).__name__}: {error}"
-            self._calls.diverge(Code.UNWRITABLE, reason, lane=moment.lane, kind="step", name=moment.name)
+        except Exception as error:
+            self._unwritten(error, moment.lane, moment.name)
+
+    def _unwritten(self, error: Exception, lane: str, name: str) -> NoReturn:
+        """Stops the crew, which would swallow it: the branch would lack a step, and nobody knew."""
+        reason = f"the branch could not be written: {type(error).__name__}: {error}"
+        self._calls.diverge(Code.UNWRITABLE, reason, lane=lane, kind="step", name=name)
 
     def _look(self) -> None:
         """Whether all steps of the part that is served have been made."""
@@ -131,7 +141,7 @@ class Crossing:
     def begins(self, asked: Asked, before: Moment) -> None:
         """See `Told`."""
         if self.over:
-            self._branch.begin(asked.entry, asked.request)
+            self._begin(asked.entry, asked.request)
             self._write(before)
             return
         self._amid = True

@@ -15,7 +15,8 @@ from crewai.flow import and_, human_feedback, listen, start
 
 import lockstep
 import lockstep_crewai
-from lockstep.errors import EditError
+from lockstep.errors import Code, EditError, StoreError
+from lockstep.session.native import Journal
 from lockstep.testing import Answer, Provider
 
 
@@ -185,3 +186,19 @@ def test_a_task_that_failed_has_no_output_to_edit(provider: Provider) -> None:
     provider.script = script
     with pytest.raises(EditError, match=r"3 has no output: .*400"):
         lockstep.fork("crewai/desk:3", kind.make, edits={"3": "EDITED"})
+
+
+def test_a_branch_that_cannot_be_written_stops_the_fork(monkeypatch: pytest.MonkeyPatch, provider: Provider) -> None:
+    kind = crews.named("sequential")
+    run, _ = runs.recorded(kind)
+    plain = Journal.step
+
+    def step(self: Journal, lane: str, name: str, *args: Any, **more: Any) -> int:
+        if name == "letter":
+            raise StoreError(Code.UNWRITABLE, "no room")
+        return plain(self, lane, name, *args, **more)
+
+    monkeypatch.setattr(Journal, "step", step)
+    fork = lockstep.fork(f"{run}:1", kind.make)
+    assert (fork.state, fork.live) == ("diverged", 1)
+    assert "no room" in str(fork.divergence)

@@ -101,14 +101,16 @@ def test_a_call_that_was_made_already_is_answered_from_the_record(provider: Prov
 
 
 @pytest.mark.parametrize("name", ["async_tasks", "paying-for_each_async", "flow"])
-def test_calls_past_the_cut_that_come_early_wait_for_what_is_served(name: str, provider: Provider) -> None:
-    """Of tasks at once, the first one is edited: what the others ask meanwhile comes in the branch behind its step."""
+def test_of_what_runs_at_once_each_call_is_served_or_asked_anew(name: str, provider: Provider) -> None:
     kind = crews.named(name)
     run, _ = runs.recorded(kind)
     step = branches.done(run)[0]
+    before = len(branches.answered_by(run, step))
     fork = lockstep.fork(f"{run}:{step.number}", kind.make, edits={f"{step.number}": "41.00"}, live=["*"])
     assert fork.state == "complete"
-    assert branches.begins(fork.address)[0] == (branches.shared(fork.address), step.lane, step.name)
+    asked = len(branches.asked_past(fork.address, "model")) + len(branches.asked_past(fork.address, "tool"))
+    assert asked == fork.live
+    assert before + asked == len(runs.calls(fork.address, "model")) + len(runs.calls(fork.address, "tool"))
     branches.is_again(fork, kind)
 
 
