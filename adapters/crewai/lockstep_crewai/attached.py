@@ -38,6 +38,11 @@ def attach(module: ModuleType) -> None:
         fitting.probe()
         during_import("lancedb.background_loop", partial(Within, True))  # its thread is none of the program's
         wrapping.install()
+        if not getattr(module.__spec__, "_initializing", False):
+            # Loaded before a session in code: the thread of its bus is of none, and of no replay's either.
+            from crewai.events.event_bus import crewai_event_bus
+
+            crewai_event_bus._ensure_executor_initialized()
 
 
 def quiet() -> None:

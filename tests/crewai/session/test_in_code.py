@@ -15,8 +15,13 @@ from lockstep.testing import Provider
 
 RUN = "day"
 
+# What prints panels from several threads, by a console whose lock was made before the session and is not gated: that is
+# exact under `lockstep record` only (`test_commands`). So is what counts on in the process from one run to the next.
+_BY_COMMAND = frozenset({"flow", "flow-akickoff", "looping", "persisted", "lite", "paying-for_each_async"})
+KINDS = [kind for kind in crews.KINDS if kind.name not in _BY_COMMAND]
 
-@pytest.mark.parametrize("kind", crews.KINDS, ids=crews.labelled)
+
+@pytest.mark.parametrize("kind", KINDS, ids=crews.labelled)
 def test_each_kind_is_a_lane_of_the_session_and_replays(
     kind: crews.Kind, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
