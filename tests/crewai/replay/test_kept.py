@@ -128,22 +128,23 @@ def test_native_checkpoints_are_kept_with_their_steps_and_made_by_no_replay(
     provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     place = tmp_path / "checkpoints"
+    # At the end, when nothing goes on beside it: those of tasks CrewAI now and then fails to make.
 
     def make() -> Crew:
         writer = crews.agent("writer")
         tasks = [crews.task("letter", writer), crews.task("another", writer)]
-        native = CheckpointConfig(location=str(place), on_events=["task_completed"])
+        native = CheckpointConfig(location=str(place), on_events=["crew_kickoff_completed"])
         return Crew(name="desk", agents=[writer], tasks=tasks, checkpoint=native)
 
     result = lockstep_crewai.wrap(make()).kickoff(crews.INPUTS)
     crewai_event_bus.flush()
     files = sorted(place.rglob("*.json"))
-    assert len(files) == 2
+    assert len(files) == 1
     attached = [(event, body["content"]) for event, body in of.events("crewai/desk", of.Kind.WRITES)]
     assert {Path(about["location"]) for _, about in attached} == set(files)
     steps = {event.pos: event.name for event, _ in of.events("crewai/desk", of.Kind.STEP)}
     assert {event.name for event, _ in attached} == {"checkpoint"}
-    assert {steps[event.of] for event, _ in attached} <= {"letter", "another"}
+    assert {steps[event.of] for event, _ in attached} == {"another"}
     crew_runs.silence(provider, monkeypatch)
 
     replay = lockstep.replay("crewai/desk", make)
