@@ -384,10 +384,12 @@ def test_7332_tasks_that_crash_each_other_are_both_on_record_and_the_one_that_cr
         crew.kickoff(inputs=crews.INPUTS)
     log = command("log", "crewai/crash")
     assert log.splitlines()[0].endswith("failed")
-    crashed, whole = crew_runs.steps("crewai/crash")[1:3]
-    assert "already running" in next(line for line in log.splitlines() if f"● {crashed.name}" in line)
-    assert {crashed.name, whole.name} == {"north", "south"}
-    assert [effect.kind for effect in whole.effects] == ["model", "model", "tool", "tool", "tool"]
+    marked = [line for line in log.splitlines() if "●" in line and "already running" in line]
+    assert len(marked) == 1
+    crashed = "north" if "● north" in marked[0] else "south"
+    # The other one may still be at it when the kickoff has failed: what it asked by then is there.
+    asked = {effect.lane.split("/")[1] for step in crew_runs.steps("crewai/crash") for effect in step.effects}
+    assert asked == {"north", "south"} - {crashed}
 
 
 def test_3982_5376_pieces_of_crews_that_stream_at_once_are_kept_apart(
@@ -458,5 +460,5 @@ def test_6056_6109_a_long_process_does_not_grow(provider: Provider) -> None:
         return sum(str(type(each).__module__).startswith("lockstep") for each in gc.get_objects())
 
     few = ours(4)
-    many = ours(8)
-    assert many - few < 20, (few, many)
+    many = ours(20)
+    assert many - few < 60, (few, many)  # of 80 calls and 60 tasks
