@@ -208,7 +208,7 @@ def _paying_twice() -> Crew:
 
 
 def test_5802_a_tool_that_a_retry_calls_again_is_counted_and_never_called_twice_in_silence(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch, command: Command
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, command: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
     run, result = crew_runs.recorded(crews.Kind(_paying_twice, crews.kickoff, "twice", 6))
     assert crews.ran.count("issue_refund") == 2
@@ -222,8 +222,10 @@ def test_5802_a_tool_that_a_retry_calls_again_is_counted_and_never_called_twice_
     fork = lockstep.fork(f"{run}:0", _paying_twice)  # its models are asked again, and no tool runs that may pay
     assert (fork.state, provider.requests - before, crews.ran) == ("complete", 6, [])
     assert "reused 4" in command("log", fork.address)
+    assert "once more" not in caplog.text
     allowed = lockstep.fork(f"{run}:0", _paying_twice, live=["issue_refund"])
     assert (allowed.state, crews.ran) == ("complete", ["issue_refund", "issue_refund"])
+    assert "tool issue_refund runs for real once more with the same request: 2 times in this fork" in caplog.text
     crews.ran.clear()
     crew_runs.silence(provider, monkeypatch)
     crew_runs.is_again(lockstep.replay(run, _paying_twice), result)

@@ -263,3 +263,16 @@ def test_of_equal_calls_at_once_the_edited_one_is_told_by_its_place_among_them(r
     for call in same:
         call.ready()
     assert [call.live for call in same] == [True, True, False] and same[2].take().value == "edited"
+
+
+def test_what_acts_is_not_made_once_more_in_silence(recorded: Recorded, caplog: pytest.LogCaptureFixture) -> None:
+    calls = recorded.fork(plan(recorded.first, live=("look", "send")))
+    look(calls).end(Status.OK, "found")
+    look(calls).end(Status.OK, "found")
+    send(calls).end(Status.OK, "sent")
+    send(calls, "ann").end(Status.OK, "sent")
+    assert caplog.text == ""
+    send(calls).end(Status.OK, "sent")
+    assert [record.getMessage() for record in caplog.records] == [
+        "tool send runs for real once more with the same request: 2 times in this fork"
+    ]

@@ -16,6 +16,7 @@ share them. Leave `since` out where nothing is to be served. All other calls are
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -33,9 +34,14 @@ from lockstep.session.native.latch import Latch
 from lockstep.session.native.record import Record
 from lockstep.session.native.served import NativeCall
 from lockstep.session.native.serving import Serving, lane_sums
+from lockstep.session.policy import Declared, judge
 from lockstep.session.report import Coverage, Report
 from lockstep.session.secrets import Secrets
 from lockstep.session.tail import Answer, Live, Plan, Refuse, Tail
+
+log = logging.getLogger("lockstep")
+
+_HARMLESS = frozenset({"read", "inference"})
 
 
 class Forking:
@@ -72,6 +78,7 @@ class Forking:
         self.lived = 0
         self.answers: dict[str, int] = {}
         self._first = 0
+        self._acted: dict[bytes, int] = {}  # by match key: how often it ran for real, of what acts
         self._lock: Any = untapped.RLock()
         self._began = untapped.monotonic_ns()
 
@@ -135,6 +142,16 @@ class Forking:
                 return
             self.lived += 1
             self._first = self._first or pos
+
+    def runs(self, kind: str, name: str, request: Value, key: bytes, declared: Declared | None) -> None:
+        """A call runs for real. One that acts is not made once more in silence: a program that tries again may pay
+        twice."""
+        if judge(kind, name, request, declared, self.effect_rules).effect in _HARMLESS:
+            return
+        with self._lock:
+            self._acted[key] = times = self._acted.get(key, 0) + 1
+        if times > 1:
+            log.warning("%s %s runs for real once more with the same request: %d times in this fork", kind, name, times)
 
     def serves(self, lane: str) -> bool:
         """Whether a call of this lane may be one of those in the part served."""
@@ -263,6 +280,7 @@ class Undecided(ForkedCall):
             return
         record = self._recorded()
         if isinstance(verdict, Live):
+            session.runs(self.kind, hidden, told, digest, declared)
             session.went("", record.pos)
             self._to, self.live = record, True
         else:
