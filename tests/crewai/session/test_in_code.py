@@ -18,7 +18,9 @@ def test_each_kind_is_a_lane_of_the_session(kind: crews.Kind, provider: Provider
     with lockstep.record(RUN) as recording:
         kind.how(kind.make())
     report = recording.report
-    assert report is not None and report.faults == () and report.uncovered == ()
+    assert report is not None and report.faults == ()
+    # Where another test has had a flow, this process has the database that CrewAI opens for one.
+    assert [each for each in report.uncovered if "made before the session began" not in each.detail] == []
     assert provider.requests == kind.requests
     assert sorted(crews.ran) == sorted(kind.tools)
     with open_store(None) as store:
