@@ -11,7 +11,7 @@ help:
 	@echo "make check   style and types"
 	@echo "make docs    the adapters' conformance, into docs/conformance and the README"
 	@echo "make bench   measurements beside those of a peer, into docs/benchmarks.md"
-	@echo "make stress  the long version of the randomized tests"
+	@echo "make stress  the long version of the randomized tests, and more tests with the oldest versions"
 	@echo "make clean   remove what the others made"
 
 demo:
@@ -84,13 +84,16 @@ test-mcp:
 
 # What another version of a dependency may do otherwise, or an older Python, whose own modules the taps and lanes hook
 # into. `tests/test_versions.py` says if a test is missing.
-VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log session taps testing)
+VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log/test_native.py log/test_pack.py \
+	log/test_reader.py log/test_store.py session taps testing)
+# What is the same work again with what those have tested: with an old version only in `make stress`.
+AGAIN = $(addprefix tests/, langgraph/fork log temporal/fork temporal/history temporal/streams)
 
 test-oldest:
 	@.ci/environment oldest
 	@browsers=$$(.ci/browser .venv-oldest $(addprefix tests/playwright/, actions wire)) || exit 1; \
-	.venv-oldest/bin/python -m pytest $(VERSIONED) $(addprefix tests/langgraph/, fork replay saver session) \
-		$(addprefix tests/temporal/, fork history record replay streams server/test_kitchen_sink.py) \
+	.venv-oldest/bin/python -m pytest $(VERSIONED) $(addprefix tests/langgraph/, replay saver session) \
+		$(addprefix tests/temporal/, record replay server/test_kitchen_sink.py) \
 		$$browsers $(ARGS)
 
 # Nothing but the SDKs of models is another one here, and what they ask with.
@@ -121,7 +124,8 @@ bench:
 	.venv-autogen/bin/python bench/autogen.py --write $(ARGS)
 
 stress:
-	@.ci/environment main autogen
+	@.ci/environment main autogen oldest
+	.venv-oldest/bin/python -m pytest $(AGAIN)
 	.venv/bin/python bench/stress.py --n 300 --kind asyncio --kind threads --kind mixed $(ARGS)
 	.venv-autogen/bin/python bench/crowds.py --n 100
 
