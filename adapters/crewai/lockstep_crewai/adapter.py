@@ -17,13 +17,18 @@ _WRAPPED = frozenset({"Crew", "Agent", "BaseAgent", "LiteAgent", "Flow"})
 
 def is_live(target: Any) -> bool:
     """Whether it is a crew, agent or flow itself: told by where its class comes from, without importing that."""
-    return any(
-        cls.__module__.partition(".")[0] == "crewai" and cls.__name__ in _WRAPPED for cls in type(target).__mro__
-    )
+    return _is_of_crewai(type(target))
+
+
+def _is_of_crewai(cls: type) -> bool:
+    return any(each.__module__.partition(".")[0] == "crewai" and each.__name__ in _WRAPPED for each in cls.__mro__)
 
 
 def _is_factory(target: Any) -> bool:
-    # A live one too: what is wrong with it is then said, in place of "this is no target of any adapter".
+    # A live one too: what is wrong with it is then said, in place of "this is no target of any adapter". Of classes
+    # only CrewAI's, as that of a flow: another one is a target of whoever knows it.
+    if isinstance(target, type):
+        return _is_of_crewai(target)
     return is_live(target) or callable(target)
 
 

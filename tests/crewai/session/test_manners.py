@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 
+import crews
 import pytest
 
 from lockstep.errors import AdapterError
+from lockstep_crewai.adapter import adapter
 
 IMPORTS = """
 import importlib, json, pkgutil, sys
@@ -59,3 +61,11 @@ def test_a_crewai_that_lacks_what_the_seams_need_is_refused(monkeypatch: pytest.
             lockstep_crewai.wrap(flow)
     finally:
         fitting.probe.cache_clear()
+
+
+def test_a_class_that_is_none_of_crewais_is_no_target_of_this_adapter() -> None:
+    class Program:
+        pass
+
+    assert adapter.target.accepts(crews.Counting)
+    assert not adapter.target.accepts(Program)
