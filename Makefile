@@ -85,13 +85,16 @@ test-mcp:
 # What another version of a dependency may do otherwise, or an older Python, whose own modules the taps and lanes hook
 # into. `tests/test_versions.py` says if a test is missing.
 VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log/test_native.py log/test_pack.py \
-	log/test_reader.py log/test_store.py session taps testing)
+	log/test_reader.py log/test_store.py session taps/http taps/test_clock.py taps/test_collector.py \
+	taps/test_collector_leftovers.py taps/test_entropy.py taps/test_forked.py taps/test_held.py taps/test_imports.py \
+	testing)
 # What is the same work again with what those have tested: with an old version only in `make stress`.
-AGAIN = $(addprefix tests/, langgraph/fork log temporal/fork temporal/history temporal/streams)
+AGAIN = $(addprefix tests/, langgraph/fork log taps/environ taps/files taps/guard taps/host taps/processes \
+	temporal/fork temporal/history temporal/streams)
 
 test-oldest:
 	@.ci/environment oldest
-	@browsers=$$(.ci/browser .venv-oldest $(addprefix tests/playwright/, actions wire)) || exit 1; \
+	@browsers=$$(.ci/browser .venv-oldest tests/playwright/wire) || exit 1; \
 	.venv-oldest/bin/python -m pytest $(VERSIONED) $(addprefix tests/langgraph/, replay saver session) \
 		$(addprefix tests/temporal/, record replay server/test_kitchen_sink.py) \
 		$$browsers $(ARGS)
