@@ -19,8 +19,8 @@ demo:
 	@.venv-demo/bin/python examples/demo.py
 
 # The longest first: CI does three at a time, and the short ones fill what is left.
-test: test-oldest test-recording test-langgraph test-debugger test-temporal test-playwright test-playwright164 test-openai2 \
-	test-autogen test-autogen070 test-agents test-mcp test-crewai
+test: test-oldest test-playwright test-debugger test-recording test-crewai test-langgraph test-temporal test-autogen \
+	test-playwright164 test-agents test-autogen070 test-openai2 test-mcp
 	@.ci/browser --last
 
 test-main: test-recording test-debugger test-langgraph test-temporal test-playwright
