@@ -22,7 +22,8 @@ def is_at_rest() -> bool:
     running = loop()
     if running is None:
         return True
-    return not (getattr(running, "_ready", ()) or _pool_works(running) or running in _away.values())
+    elsewhere = list(_away.values())  # at once: loops of other threads add theirs
+    return not (getattr(running, "_ready", ()) or _pool_works(running) or running in elsewhere)
 
 
 @contextmanager
