@@ -4,6 +4,7 @@ CrewAI's switches are set before it is imported, so that it sends nothing, asks 
 and writes into nobody's home.
 """
 
+import contextlib
 import os
 import shutil
 import sys
@@ -17,10 +18,12 @@ os.environ["CREWAI_TRACING_ENABLED"] = "false"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import crew_events
+import crew_runs
 import crew_script
 import crews
 import pytest
 
+from lockstep.cli.app import app
 from lockstep.testing import Provider
 
 
@@ -37,6 +40,20 @@ def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Provid
         for name, value in started.environ.items():
             monkeypatch.setenv(name, value)
         yield started
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> crew_runs.Command:
+    """What a command of Lockstep's prints, in this process, where CrewAI is imported already."""
+
+    def run(*words: str) -> str:
+        capsys.readouterr()
+        with contextlib.suppress(SystemExit):
+            app([*words], standalone_mode=False)
+        printed = capsys.readouterr()
+        return printed.out + printed.err
+
+    return run
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from lockstep.log.store import open_store
 from lockstep.log.timeline import Effect, Step, Timeline, resolve
 from lockstep.testing import Provider
 
+type Command = Callable[..., str]  # the words of one of Lockstep's commands, and what it prints
+
 NOWHERE = "http://127.0.0.1:9/v1"
 
 

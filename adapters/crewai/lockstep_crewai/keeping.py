@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
+from crewai.events.event_bus import crewai_event_bus
 from crewai.flow.persistence.base import FlowPersistence
 from crewai.state import checkpoint_listener
 from crewai.state.provider.core import BaseProvider
@@ -116,13 +117,22 @@ def _deciding(plain: Any) -> Any:
     return should_checkpoint
 
 
+def settle() -> None:
+    """Returns once native checkpoints of what has been told so far are made. CrewAI makes them on threads of its own,
+    and waits for all but the one that it makes when a crew is done."""
+    if checkpoint_listener._handlers_registered:
+        crewai_event_bus.flush()
+
+
 def _checkpointing(plain: Any) -> Any:
     @wraps(plain)
     def checkpoint(self: Any, data: str, location: str, **options: Any) -> Any:
         made = plain(self, data, location, **options)
         here = current.scope.get()
         if here is not None:
-            about: dict[str, Value] = {"location": str(made), "branch": str(options.get("branch", "main"))}
+            about: dict[str, Value] = {
+                "id": str(self.extract_id(made)), "location": str(made), "branch": str(options.get("branch", "main")),
+            }  # fmt: skip
             here.root.seams.told.attached(here.steps, CHECKPOINT, about)
         return made
 

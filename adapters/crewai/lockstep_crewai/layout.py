@@ -47,7 +47,7 @@ from lockstep.log.model import Value
 from lockstep.log.native import LOOP, OWN
 
 TOKENS = "tokens"  # `what` of a CAUSE event, and its body's only entry
-CHECKPOINT = "checkpoint"  # the name of an attachment of a step: {"location", "branch"} of a native checkpoint
+CHECKPOINT = "checkpoint"  # the name of an attachment of a step: {"id", "location", "branch"} of a native checkpoint
 FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its body's only entry
 
 # Kinds of effects.

@@ -127,9 +127,13 @@ class Recording:
     def attached(self, lane: str, name: str, about: Value) -> None:
         last = self._steps.last.get(lane)
         journal = self.journal() if sessions.session is None else None
-        if journal is not None and last is not None:
+        if journal is None or last is None:
+            return
+        try:
             body: Value = {"content": journal.hide(about)}
             journal.emit(Kind.WRITES, lane, journal.position(), ATTACHMENT, name, last.pos, body=body)
+        except Exception as error:
+            self.fault(f"a {name} in {lane}", error)
 
     def ends(self, result: Value) -> None:
         self._end(Status.OK, result)

@@ -24,9 +24,10 @@ from crewai.utilities.agent_utils import is_inside_event_loop
 
 from lockstep.errors import LockstepError, Stop
 from lockstep.log.model import Value
+from lockstep.session import current as sessions
 from lockstep.session import snapshot
 from lockstep.session.native import answers
-from lockstep_crewai import canonical, insession, naming, wrapping
+from lockstep_crewai import canonical, insession, keeping, naming, wrapping
 from lockstep_crewai.current import Scope, at, scope
 from lockstep_crewai.layout import AGENT, ANSWER, ANSWERED, INPUT, INPUTS, OUTPUT, Moment
 from lockstep_crewai.seams import Asked
@@ -267,6 +268,8 @@ class Turn:
         root = self._root
         root.pending = None
         try:
+            if not root.seams.again and sessions.session is None and isinstance(error, Exception | None):
+                keeping.settle()
             if error is None:
                 root.seams.told.ends(self._told_result())
             else:

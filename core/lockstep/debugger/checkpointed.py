@@ -64,6 +64,14 @@ class ChangeRow(msgspec.Struct, frozen=True, omit_defaults=True):
     items: tuple[Any, ...] = ()
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """What was noted with a step beside its state, and nothing goes on from: a checkpoint of the framework's own, say.
+    `name`: what it is; `content`: what is known of it."""
+
+    name: str
+    content: Any
+
+
 class State(msgspec.Struct, frozen=True):
     """A step's state.
 
@@ -193,6 +201,37 @@ def ran(timeline: Timeline, step: Step) -> tuple[native.Written, ...]:
     heads = list(timeline.reader.heads(timeline.stream.id))
     of = next(event.of for seq, event in heads if seq == step.seq)
     return tuple(one for one in native.writes(heads, of) if of and one.event.name not in ("", START))
+
+
+def kept(timeline: Timeline, step: Step) -> tuple[Kept, ...]:
+    """What was noted with a step."""
+    return tuple(
+        Kept(event.name, outcomes.to_json(timeline.reader.field(step.stream, seq, checkpoints.CONTENT)))
+        for _, seq, event in _noted(timeline, [step])
+    )
+
+
+def kept_names(timeline: Timeline, steps: Sequence[Step]) -> dict[int, tuple[str, ...]]:
+    """The names of what was noted with each of these steps, by their numbers. Reads none of it."""
+    found: dict[int, tuple[str, ...]] = {}
+    for number, _, event in _noted(timeline, steps):
+        found[number] = (*found.get(number, ()), event.name)
+    return found
+
+
+def _noted(timeline: Timeline, steps: Sequence[Step]) -> Iterator[tuple[int, int, Event]]:
+    """Of each note its step's number, its own place in the stream of that, and its event."""
+    numbers = {(step.stream, step.seq): step.number for step in steps if step.seq >= 0}
+    first: dict[int, int] = {}
+    for stream, seq in numbers:
+        first[stream] = min(first.get(stream, seq), seq)
+    for stream, begin in first.items():
+        at: dict[int, int] = {}
+        for seq, event in timeline.reader.heads(stream, begin):
+            if (stream, seq) in numbers:
+                at[event.pos] = numbers[stream, seq]
+            elif event.kind is Kind.WRITES and event.what == native.ATTACHMENT and event.of in at:
+                yield at[event.of], seq, event
 
 
 def _change(change: Change) -> ChangeRow:

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from lockstep.debugger import acted, branches, calls, checkpointed, commanded, ending, live, looked, spoken
 from lockstep.debugger.branches import DAMAGED, Fork
 from lockstep.debugger.calls import Call
-from lockstep.debugger.checkpointed import ChangeRow, Task, TurnRow
+from lockstep.debugger.checkpointed import ChangeRow, Kept, Task, TurnRow
 from lockstep.debugger.commanded import Attempt
 from lockstep.debugger.looked import ReadRow
 from lockstep.errors import StoreError
@@ -107,13 +107,14 @@ class Checkpoint(Shown, frozen=True, kw_only=True):
     """`lockstep show --json` of a native run's step. `outcome`: the state, by channel; `changes`: what became of each
     since the parent's; `request`: what a graph was given, at its first; `tasks`: what was written on the way to it, of
     an end what no checkpoint holds yet. `parent`: number of the step that it came from, -1 for none; `turn`: number of
-    the turn that made it, 0 for none."""
+    the turn that made it, 0 for none. `kept`: what was noted with it, where something was."""
 
     parent: int
     source: str
     changes: tuple[ChangeRow, ...]
     tasks: tuple[Task, ...]
     turn: int
+    kept: tuple[Kept, ...] | UnsetType = UNSET
 
 
 class Commanded(Checkpoint, frozen=True, kw_only=True):
@@ -252,7 +253,9 @@ def show(place: Place) -> Shown:
         if done is not None:
             return _acted(found, timeline, step, done)
         said = spoken.read(timeline, step)
-        return found if said is None else _said(found, said)
+        if said is not None:
+            return _said(found, said)
+        return msgspec.structs.replace(found, kept=checkpointed.kept(timeline, step) or UNSET)
     reads = looked.of_step(str(address.path), timeline, step)
     closing = closing_effect(step) or (step.effects[0] if len(step.effects) == 1 else None)
     if closing is not None:

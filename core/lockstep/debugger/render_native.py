@@ -45,6 +45,7 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
     within: native.Turn | None = None
     last = steps[-1] if steps else None
     workflow = timeline.is_native and checkpoints.are_commanded(timeline.reader)
+    kept = {} if workflow else checkpointed.kept_names(timeline, steps)
     for step in steps:
         turn = checkpointed.turn_of(timeline, step)
         if within is not None and turn is not within:
@@ -62,7 +63,7 @@ def log_rows(timeline: Timeline, steps: Sequence[Step]) -> list[list[Piece]]:
         if step.kind == END:
             rows += [_task_row(task) for task in reversed(list(checkpointed.pending(timeline)))]
         else:
-            rows.append(_step_row(timeline, step))
+            rows.append(_step_row(timeline, step, kept.get(step.number, ())))
     if within is not None:
         rows.append(_turn_row(timeline, within, turns[within.number]))
     # What a turn did that made no step, and is the last one, stands above all.
@@ -85,11 +86,14 @@ def _turn_row(timeline: Timeline, turn: native.Turn, row: TurnRow) -> list[Piece
     return ["", "", (f"turn {row.number}", "strong"), error, ended, "", duration, ""]
 
 
-def _step_row(timeline: Timeline, step: Step) -> list[Piece]:
+def _step_row(timeline: Timeline, step: Step, kept: Sequence[str]) -> list[Piece]:
     told = acted.read(timeline, step)
     if told is not None:
         return [str(step.number), "", *render_acted.row(step, told, checkpointed.namespace(timeline, step)), ""]
-    return [str(step.number), "", *render_checkpoint.row(timeline, step), ""]
+    row = render_checkpoint.row(timeline, step)
+    if kept:
+        row[3] = (safe(", ".join(f"{name} ×{n}" if n > 1 else name for name, n in Counter(kept).items())), "dim")
+    return [str(step.number), "", *row, ""]
 
 
 def _call_row(timeline: Timeline, effect: Effect, mark: str, *, parallel: bool) -> list[Piece]:
@@ -169,6 +173,8 @@ def shown(found: Checkpoint, width: int) -> list[Line]:
             lines += _labelled("state", f"- {row.channel}   was {inert.line(row.before)}", width, "bad")
     if len(state) > _SHOWN:
         lines.append([f"{'':11}… and {len(state) - _SHOWN} more channels (--json shows all)"])
+    for one in found.kept or ():
+        lines += _labelled("kept", f"{one.name}   {inert.line(one.content)}", width)
     for effect in found.effects:
         what = (
             f"  {effect.kind} {safe(effect.name)}  {effect.effect_class}  lane {safe(effect.lane)}  {effect.answered}"

@@ -3,7 +3,6 @@ here instead."""
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import logging
 import os
@@ -11,7 +10,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +24,11 @@ from crewai.tools import tool
 
 import lockstep
 import lockstep_crewai
-from lockstep.cli.app import app
 from lockstep.errors import LockstepError, TargetError
 from lockstep.testing import Provider
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}")
 _HERE = Path(__file__).parents[1]
-
-
-type Command = Callable[..., str]
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    """What a command of Lockstep's prints, in this process, where CrewAI is imported already."""
-
-    def run(*words: str) -> str:
-        capsys.readouterr()
-        with contextlib.suppress(SystemExit):
-            app([*words], standalone_mode=False)
-        printed = capsys.readouterr()
-        return printed.out + printed.err
-
-    return run
 
 
 @pytest.fixture
@@ -61,7 +41,9 @@ def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 # Forks and addresses.
 
 
-def test_1776_a_fork_reuses_all_that_came_before_and_says_what_is_live(provider: Provider, command: Command) -> None:
+def test_1776_a_fork_reuses_all_that_came_before_and_says_what_is_live(
+    provider: Provider, command: crew_runs.Command
+) -> None:
     run, _ = crew_runs.recorded(crews.named("sequential"))
     crews.ran.clear()
     said = command("fork", f"{run}:2", "--target", "crews:sequential")
@@ -208,7 +190,7 @@ def _paying_twice() -> Crew:
 
 
 def test_5802_a_tool_that_a_retry_calls_again_is_counted_and_never_called_twice_in_silence(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch, command: Command, caplog: pytest.LogCaptureFixture
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, command: crew_runs.Command, caplog: pytest.LogCaptureFixture
 ) -> None:
     run, result = crew_runs.recorded(crews.Kind(_paying_twice, crews.kickoff, "twice", 6))
     assert crews.ran.count("issue_refund") == 2
@@ -379,7 +361,7 @@ def _same_agent() -> Crew:
 
 
 def test_7332_tasks_that_crash_each_other_are_both_on_record_and_the_one_that_crashed_is_marked(
-    provider: Provider, command: Command
+    provider: Provider, command: crew_runs.Command
 ) -> None:
     crew = lockstep_crewai.wrap(_same_agent())
     with pytest.raises(RuntimeError, match="already running"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,13 @@ from crewai.flow.async_feedback.types import HumanFeedbackPending
 from crewai.flow.persistence import SQLiteFlowPersistence
 from crewai.memory.storage.kickoff_task_outputs_storage import KickoffTaskOutputsSQLiteStorage
 from crewai.state.checkpoint_config import CheckpointConfig
+from crewai.state.provider.json_provider import JsonProvider
 
 import lockstep
 import lockstep_crewai
 from lockstep.errors import TargetError
 from lockstep.testing import Provider
+from lockstep_crewai import classes
 
 
 def rows(path: Path) -> list[tuple[Any, ...]]:
@@ -125,7 +129,7 @@ def test_a_flow_that_pauses_and_one_that_is_resumed_are_runs_of_their_own(
 
 
 def test_native_checkpoints_are_noted_with_their_steps_and_made_by_no_replay(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: crew_runs.Command
 ) -> None:
     place = tmp_path / "checkpoints"
     # At the end, when nothing goes on beside it: those of tasks CrewAI now and then fails to make.
@@ -136,16 +140,29 @@ def test_native_checkpoints_are_noted_with_their_steps_and_made_by_no_replay(
         native = CheckpointConfig(location=str(place), on_events=["crew_kickoff_completed"])
         return Crew(name="desk", agents=[writer], tasks=tasks, checkpoint=native)
 
-    result = lockstep_crewai.wrap(make()).kickoff(crews.INPUTS)
-    crewai_event_bus.flush()
+    plain = classes.plain(JsonProvider.checkpoint)
+
+    def slowly(self: Any, *args: Any, **options: Any) -> str:
+        time.sleep(0.2)  # on CrewAI's thread: the kickoff is over by then
+        return plain(self, *args, **options)
+
+    with pytest.MonkeyPatch.context() as slow:
+        slow.setattr(JsonProvider, "checkpoint", slowly)
+        result = lockstep_crewai.wrap(make()).kickoff(crews.INPUTS)
     files = sorted(place.rglob("*.json"))
     assert len(files) == 1
-    attached = [(event, body["content"]) for event, body in of.events("crewai/desk", of.Kind.WRITES)]
-    # CrewAI makes it on a thread of its own: one that comes when the turn is over is noted nowhere.
-    assert {Path(about["location"]) for _, about in attached} <= set(files)
-    steps = {event.pos: event.name for event, _ in of.events("crewai/desk", of.Kind.STEP)}
-    assert {event.name for event, _ in attached} <= {"checkpoint"}
-    assert {steps[event.of] for event, _ in attached} <= {"another"}
+    # It was made of the last step, before the turn was over.
+    (step,) = [step for step in crew_runs.steps("crewai/desk") if step.name == "another"]
+    (shown,) = json.loads(command("show", f"crewai/desk:{step.number}", "--json"))["kept"]
+    assert (shown["name"], shown["content"]["location"]) == ("checkpoint", str(files[0]))
+    assert files[0].stem.startswith(shown["content"]["id"])
+    kept = f'kept       checkpoint   {{"id": "{shown["content"]["id"]}"'
+    assert kept in command("show", f"crewai/desk:{step.number}")
+    assert "kept" not in json.loads(command("show", f"crewai/desk:{step.number - 1}", "--json"))
+    (row,) = [row for row in command("log", "crewai/desk").splitlines() if "● another" in row]
+    assert row.split()[-1] == "checkpoint"
+    ((note, _),) = of.events("crewai/desk", of.Kind.WRITES)
+    assert note.pos < max(event.pos for event, _ in of.events("crewai/desk", of.Kind.END))
     crew_runs.silence(provider, monkeypatch)
 
     replay = lockstep.replay("crewai/desk", make)
