@@ -11,9 +11,23 @@ from autogen_core import CancellationToken
 
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Value
+from lockstep.session.native.endings import Terms
 from lockstep_autogen.layout import RESTORE
 
 _WITH_TOKEN = frozenset({"on_reset"})
+
+
+def _rest(value: Value, recorded: Value) -> Value:
+    """Of what a turn returned, what the recorded one returned that had begun in its middle."""
+    if not isinstance(value, dict) or not isinstance(recorded, dict):
+        return value
+    said, was = value.get("messages"), recorded.get("messages")
+    if not isinstance(said, list) or not isinstance(was, list):
+        return value
+    return {**value, "messages": said[max(len(said) - len(was), 0) :]}
+
+
+TERMS = Terms("message", "a recorded message was never said", _rest)
 
 
 async def turn(team: Any, entry: str, request: Mapping[str, Any]) -> Any:

@@ -6,18 +6,16 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockstep.errors import Code
 from lockstep.log.model import RunState, Status, Value
+from lockstep.session.native import endings
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.ran import GOES_ON, Ran, Recorded, RecordedStep
 from lockstep.session.native.turn import Turn
-from lockstep_autogen import canonical, layout, stopping
-from lockstep_autogen.driving import Ended
+from lockstep_autogen import again, canonical, layout, stopping
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.playing import Player
 from lockstep_autogen.recording import Steps, returned
-from lockstep_autogen.replaying import ending_differs
 from lockstep_autogen.seams import Asked
 
 if TYPE_CHECKING:
@@ -176,7 +174,7 @@ class Crossing:
     def fault(self, where: str, error: BaseException) -> None:
         self._calls.fault(where, error)
 
-    def finish(self, run: Ran, ended: Ended) -> None:
+    def finish(self, run: Ran) -> None:
         """A turn is over: of one that was served to its end, what was recorded of that is compared."""
         calls = self._calls
         if calls.latch.stopped:
@@ -185,20 +183,9 @@ class Crossing:
         self._amid = False
         if self.over:
             return
-        left = self._player.left
-        if left is not None:
-            calls.served.differs(
-                Code.MISSING, "a recorded message was never said", lane=left.event.lane, kind="message",
-                name=left.event.name, at=left.pos, expected=left.event.name, actual="(nothing)", source="",
-            )  # fmt: skip
-            return
-        if self._is_last(run):
+        if self._player.left is not None:
+            endings.absent(calls.served, self._player.left, again.TERMS)
+        elif self._is_last(run):
             calls.stuck(0)
-            return
-        found = ending_differs(run, self._recorded.result(run), self._player.ending, self._hide)
-        if found is not None:
-            path, before, after = found
-            calls.served.differs(
-                Code.END, "the turn ended in another way than when it was recorded", lane="", kind="turn",
-                name=run.entry, path=path, expected=before, actual=after, source="",
-            )  # fmt: skip
+        else:
+            endings.compare(calls.served, self._recorded, run, self._player.ending, self._hide, again.TERMS)

@@ -19,9 +19,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from lockstep.errors import Stop
+from lockstep.session.native.endings import Ended
 from lockstep_autogen.halting import Halt
 
 if TYPE_CHECKING:
@@ -36,14 +35,6 @@ _CLOSES = 1.0  # seconds that connections are given to be closed
 _LOOK = 0.05  # seconds between two looks at whether anybody gets on
 
 driven: ContextVar[Drive | None] = ContextVar("lockstep_autogen.driven", default=None)
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """How a team's run ended: what it returned, or what it raised by itself; or that it was `stopped`."""
-
-    result: Any = None
-    error: BaseException | None = None
-    stopped: bool = False
 
 
 class Drive:

@@ -24,6 +24,7 @@ from lockstep.log.store import Store
 from lockstep.log.timeline import Place, Timeline
 from lockstep.session.native import forking as forks
 from lockstep.session.native import guard
+from lockstep.session.native.endings import Ended
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.native.ran import Ran, Recorded
@@ -33,7 +34,7 @@ from lockstep.session.tail import Plan
 from lockstep_autogen import again, attaching, driving, edited, fresh, stopping
 from lockstep_autogen.attaching import Root
 from lockstep_autogen.crossing import Crossing
-from lockstep_autogen.driving import Drive, Ended
+from lockstep_autogen.driving import Drive
 from lockstep_autogen.halting import Halt, Halting
 from lockstep_autogen.seams import Seams
 
@@ -162,7 +163,7 @@ class Session:
 
     def _goes_on(self, run: Ran, ended: Ended) -> bool:
         """Whether the next recorded turn is made too."""
-        self.told.finish(run, ended)
+        self.told.finish(run)
         if ended.stopped or self.calls.latch.stopped:
             return False
         self.error = ended.error

@@ -7,23 +7,16 @@ and people answer what they answered, in the recorded order. Each message, the s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from lockstep.adapter.native import Played, ReplayOptions, check_range, no_loop
-from lockstep.errors import Code, TargetError
-from lockstep.log.model import Status, Value
+from lockstep.adapter.native import Played, ReplayOptions, no_loop
+from lockstep.adapter.replaying import Replaying
 from lockstep.log.store import RunReader
-from lockstep.session.native import endings, guard
-from lockstep.session.native.endings import Ending
-from lockstep.session.native.ran import Ran, Recorded
-from lockstep.session.native.served import CUT_PATIENCE
-from lockstep.session.native.server import Server
-from lockstep.session.native.serving import Serving
+from lockstep.session.native import guard
 from lockstep_autogen import again, attaching, driving, fresh
 from lockstep_autogen.attaching import Root
-from lockstep_autogen.driving import Drive, Ended
+from lockstep_autogen.driving import Drive
 from lockstep_autogen.halting import Halt, Halting
 from lockstep_autogen.playing import Player
 from lockstep_autogen.seams import Seams
@@ -43,159 +36,23 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
 
 async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """The same under a running loop."""
-    session = Session(reader, options)
-    await session.play(target)
-    return session.played()
-
-
-class Session:
-    """One replay: what it goes by, and what has come of it so far."""
-
-    def __init__(self, reader: RunReader, options: ReplayOptions) -> None:
-        self.options = options
-        self.recorded = Recorded(reader)
-        self.server = Server(self.recorded.record, options.store, deadline=options.deadline)
-        self.results: list[Any] = []
-        self.error: BaseException | None = None
-        self._chosen = _chosen(self.recorded, options)
-        self._serving: Serving | None = None
-        self._ran: Ran | None = None
-        self._raced = False  # whether a turn was cancelled, or cut off
-
-    async def play(self, target: Any) -> None:
-        """Makes the turns again, one after the other."""
-        recorded, server, options = self.recorded, self.server, self.options
-        team = await fresh.made(target, recorded.meta)
-        halt = Halt()
-        self.player = player = Player(recorded, halt, server.hide, until=options.until, faults=server.faults)
-        drive = Drive(
-            halt, lambda: (halt.moved, len(player.compared)), self._stuck, options.deadline, server.latch, self
-        )
-        root = Root(team, Seams(server.stretch(0, 0), player, player.speaks))
-        attaching.attach(root)
-        guard.watch(driving.watched)
-        for run in self._chosen:
-            serving = self._serve(run)
-            # Of one that was cut off, whoever waits where nothing is recorded any more has come to the cut.
-            drive.deadline = min(options.deadline, CUT_PATIENCE) if self._is_open(run) else options.deadline
-            player.turn(run, serving, is_open=self._is_open(run))
-            root.seams.calls = Halting(serving, halt)
-            request = self._asked(run)
-            ended = await drive.run(partial(again.turn, team, run.entry, request))
-            serving.turn_over = True
-            self._ended(run, serving, ended)
-            if server.latch.stopped:
-                return
-
-    def _serve(self, run: Ran) -> Serving:
-        until, record = self.options.until, self.recorded.record
-        stop = run.stop
-        if until is not None and run.pos < record.position(until) < stop:
-            stop = record.position(until) + 1
-        self._ran = run
-        self._serving = self.server.stretch(run.pos, stop, interrupted=self._is_open(run) or stop != run.stop)
-        return self._serving
-
-    def _is_open(self, run: Ran) -> bool:
-        """Whether nothing is known of what follows the last event of a run: it was cut off, cancelled, or left."""
-        return run.status not in (Status.OK, Status.ERROR)
-
-    def _asked(self, run: Ran) -> Mapping[str, Any]:
-        found: Any = self.server.reveal(dict(self.recorded.asked(run)))
-        return found  # type: ignore[no-any-return]
-
-    # What stops it.
-
-    def reached(self, kind: str, name: str, source: str) -> None:
-        """See `lockstep.session.native.guard.Watched`."""
-        assert self._serving is not None
-        reason = f"not covered: {kind} {name} would be reached for real; {_HINT}"
-        self._serving.diverge(Code.NOT_COVERED, reason, kind=kind, name=name, source=source)
-
-    def _stuck(self) -> None:
-        assert self._serving is not None
-        assert self._ran is not None
-        if self._is_open(self._ran):
-            self.server.latch.come_to_cut()
-            return
-        self._serving.finish()
-        seconds = self.options.deadline
-        self._serving.differs(
-            Code.STUCK, f"nothing has moved for {seconds:g} s: the team waits for something that is neither a model, a"
-            " tool nor a person's answer", lane=str(self.recorded.address), kind="turn", name=self._ran.entry,
-        )  # fmt: skip
-
-    # The end.
-
-    def _ended(self, run: Ran, serving: Serving, ended: Ended) -> None:
-        latch = self.server.latch
-        if self._is_open(run):
-            self._raced = True
-            if not latch.stopped:
-                latch.come_to_cut()
-        if latch.difference is None and not latch.cut:
-            serving.finish()
-            self._compare(run, serving, ended)
-        if latch.difference is not None:
-            return
-        if not ended.stopped and self.options.turn in (None, run.number):
-            if ended.error is None:
-                self.results.append(ended.result)
-            self.error = ended.error
-
-    def _compare(self, run: Ran, serving: Serving, ended: Ended) -> None:
-        """How the turn ended, and whether it made all steps."""
-        left = self.player.left
-        if left is not None:
-            serving.differs(
-                Code.MISSING, "a recorded message was never said", lane=left.event.lane, kind="message",
-                name=left.event.name, at=left.pos, expected=left.event.name, actual="(nothing)", source="",
-            )  # fmt: skip
-        now = self.player.ending
-        found = ending_differs(run, self.recorded.result(run), now, self.server.hide)
-        if found is not None:
-            path, before, after = found
-            serving.differs(
-                Code.END, "the turn ended in another way than when it was recorded", lane="", kind="turn",
-                name=run.entry, path=path, expected=before, actual=after, source="",
-            )  # fmt: skip
-
-    def played(self) -> Played:
-        keys: Value = [*self.player.keys]
-        report = self.server.report(end=keys, recorded=keys, steps=len(self.player.compared))
-        return Played(report=report, results=self.results, error=self.error)
-
-
-def ending_differs(run: Ran, recorded: Value, now: Ending, hide: Any) -> tuple[str, str, str] | None:
-    """Where a turn ended in another way: path, how it was recorded and how it is."""
-    rest = (lambda value: _rest(value, recorded)) if run.restored else None
-    return endings.differs(run.status, recorded, now, hide, rest)
-
-
-def _rest(value: Value, recorded: Value) -> Value:
-    """Of what a turn returned, what the recorded one returned that had begun in its middle."""
-    if not isinstance(value, dict) or not isinstance(recorded, dict):
-        return value
-    said, was = value.get("messages"), recorded.get("messages")
-    if not isinstance(said, list) or not isinstance(was, list):
-        return value
-    return {**value, "messages": said[max(len(said) - len(was), 0) :]}
-
-
-def _chosen(recorded: Recorded, options: ReplayOptions) -> tuple[Ran, ...]:
-    """The runs to make again: also those before the only one that is asked for, since a team remembers them. Raises
-    TargetError LS402."""
-    if options.depth != "call":
-        raise TargetError(
-            Code.BAD_TARGET,
-            f"depth {options.depth!r} is nothing that a team has: its agents run, and its calls are served",
-        )
-    runs = recorded.runs
-    if not runs:
-        raise TargetError(Code.BAD_TARGET, f"{recorded.address} was cut off before its first turn began")
-    number, until = options.turn, options.until
-    check_range(options, recorded.address, len(runs), len(recorded.steps))
-    runs = runs[:number]
-    if until is not None:
-        runs = tuple(run for run in runs if run.pos < recorded.steps[until].pos)
-    return runs
+    replaying = Replaying(reader, options, "a team", _HINT, again.TERMS)
+    recorded, server = replaying.recorded, replaying.server
+    team = await fresh.made(target, recorded.meta)
+    halt = Halt()
+    player = Player(recorded, halt, server.hide, until=options.until, faults=server.faults)
+    drive = Drive(
+        halt, lambda: (halt.moved, len(player.compared)), replaying.stuck, options.deadline, server.latch, replaying
+    )
+    root = Root(team, Seams(server.stretch(0, 0), player, player.speaks))
+    attaching.attach(root)
+    guard.watch(driving.watched)
+    for run in replaying.chosen:
+        serving = replaying.serve(run)
+        drive.deadline = replaying.patience(run)
+        player.turn(run, serving, is_open=replaying.is_open(run))
+        root.seams.calls = Halting(serving, halt)
+        ended = await drive.run(partial(again.turn, team, run.entry, replaying.asked(run)))
+        if not replaying.goes_on(run, ended, player):
+            break
+    return replaying.played(player)

@@ -9,7 +9,10 @@ from typing import Any
 
 from lockstep.errors import Code, LockstepError, TargetError
 from lockstep.session import snapshot
+from lockstep.session.native.endings import Terms
 from lockstep_crewai.turns import BESIDE, PENDING, UNMADE
+
+TERMS = Terms("task", "a recorded step was never done")
 
 
 def options(request: Mapping[str, Any]) -> dict[str, Any]:

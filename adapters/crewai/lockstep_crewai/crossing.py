@@ -18,7 +18,7 @@ from lockstep.session.native.moment import loop
 from lockstep.session.native.ran import GOES_ON, Ran, Recorded
 from lockstep.session.native.tailing import Tailing
 from lockstep.session.native.turn import Turn
-from lockstep_crewai import layout, replaced
+from lockstep_crewai import again, layout, replaced
 from lockstep_crewai.edited import Changed
 from lockstep_crewai.layout import Moment, Replacement
 from lockstep_crewai.playing import Player
@@ -154,9 +154,9 @@ class Crossing:
         if calls.latch.stopped:
             calls.latch.raise_it()
         if not self.over and self._player.expects(moment):
-            again = self._player.step(moment)
+            edited = self._player.step(moment)
             self._look()
-            return again
+            return edited
         moment, changes = self._edited(moment)
         if not self.over and loop() is None:
             calls.gate.wait(calls.over)
@@ -236,20 +236,9 @@ class Crossing:
         self._amid = False
         if self.over:
             return
-        left = self._player.left
-        if left is not None:
-            calls.served.differs(
-                Code.MISSING, "a recorded step was never done", lane=left.event.lane, kind="task",
-                name=left.event.name, at=left.pos, expected=left.event.name, actual="(nothing)", source="",
-            )  # fmt: skip
-            return
-        if self._is_last(run):
+        if self._player.left is not None:
+            endings.absent(calls.served, self._player.left, again.TERMS)
+        elif self._is_last(run):
             calls.stuck(0)
-            return
-        found = endings.differs(run.status, self._recorded.result(run), self._player.ending, self._hide)
-        if found is not None:
-            path, before, after = found
-            calls.served.differs(
-                Code.END, "the turn ended in another way than when it was recorded", lane="", kind="turn",
-                name=run.entry, path=path, expected=before, actual=after, source="",
-            )  # fmt: skip
+        else:
+            endings.compare(calls.served, self._recorded, run, self._player.ending, self._hide, again.TERMS)

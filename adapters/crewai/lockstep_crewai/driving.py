@@ -12,10 +12,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from lockstep.errors import Stop
 from lockstep.log import untapped
+from lockstep.session.native.endings import Ended
 
 if TYPE_CHECKING:
     from lockstep.session.native.guard import Watched
@@ -25,14 +24,6 @@ _LOOK = 0.05  # seconds between two looks at whether anybody gets on
 _LEAVES = 2.0  # seconds that a crew which was stopped is given to end
 
 driven: ContextVar[Drive | None] = ContextVar("lockstep_crewai_driven", default=None)
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """How a kickoff ended: what it returned, or what it raised by itself; or that it was `stopped`."""
-
-    result: Any = None
-    error: BaseException | None = None
-    stopped: bool = False
 
 
 class Drive:

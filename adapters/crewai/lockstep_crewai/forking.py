@@ -27,6 +27,7 @@ from lockstep.log.store import Store
 from lockstep.log.timeline import Place, Timeline
 from lockstep.session.native import forking as forks
 from lockstep.session.native import guard
+from lockstep.session.native.endings import Ended
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.native.ran import Ran, Recorded
@@ -35,7 +36,7 @@ from lockstep.session.native.tailing import Tailing
 from lockstep.session.tail import Plan
 from lockstep_crewai import again, driving, edited, fresh
 from lockstep_crewai.crossing import Crossing
-from lockstep_crewai.driving import Drive, Ended
+from lockstep_crewai.driving import Drive
 from lockstep_crewai.seams import Seams
 from lockstep_crewai.wrapping import Root
 

@@ -15,10 +15,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
 from lockstep.adapter.native import no_loop
 from lockstep.errors import Stop
+from lockstep.session.native.endings import Ended
 from lockstep_playwright import connecting, contexts, hosting, layout
 from lockstep_playwright.actions import Told
 from lockstep_playwright.apart import Apart
@@ -27,14 +26,6 @@ from lockstep_playwright.hosting import Wanted
 from lockstep_playwright.owned import Own
 from lockstep_playwright.recorded import Recorded
 from lockstep_playwright.serving.network import Network
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """How the function ended. `stopped`: by us, so that what it raised is no error of its own."""
-
-    result: Any = None
-    error: BaseException | None = None
-    stopped: bool = False
 
 
 class Drive:

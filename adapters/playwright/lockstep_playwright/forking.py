@@ -23,13 +23,14 @@ from lockstep.log.native import UNASKED
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, Timeline
 from lockstep.session.native import forking as forks
+from lockstep.session.native.endings import Ended
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
 from lockstep_playwright import edited, hosting
 from lockstep_playwright.apart import Apart
-from lockstep_playwright.driving import Drive, Ended, is_async, refuse_loop
+from lockstep_playwright.driving import Drive, is_async, refuse_loop
 from lockstep_playwright.owned import own_of
 from lockstep_playwright.playing import Player
 from lockstep_playwright.recorded import Recorded

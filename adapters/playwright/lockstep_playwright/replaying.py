@@ -16,11 +16,12 @@ from lockstep.adapter.native import Played, ReplayOptions, check_range
 from lockstep.errors import Code, TargetError
 from lockstep.log.store import RunReader
 from lockstep.session import coverage
+from lockstep.session.native.endings import Ended
 from lockstep.session.native.server import Server
 from lockstep.session.report import Coverage
 from lockstep_playwright import hosting
 from lockstep_playwright.apart import Apart
-from lockstep_playwright.driving import Drive, Ended, is_async, refuse_loop
+from lockstep_playwright.driving import Drive, is_async, refuse_loop
 from lockstep_playwright.owned import own_of
 from lockstep_playwright.playing import Player
 from lockstep_playwright.recorded import Recorded

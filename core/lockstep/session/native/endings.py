@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lockstep.errors import Code
 from lockstep.log.model import Status, Value
 from lockstep.session import difference, exceptions
+
+if TYPE_CHECKING:
+    from lockstep.session.native.ran import Ran, Recorded, RecordedStep
+    from lockstep.session.native.serving import Serving
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -16,6 +21,53 @@ class Ending(msgspec.Struct, frozen=True):
 
     status: str = ""
     value: Any = None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """What came of having a turn made again, for who had it made: what it returned, or what it raised by itself; or
+    that it was `stopped`."""
+
+    result: Any = None
+    error: BaseException | None = None
+    stopped: bool = False
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """How an adapter speaks of what its turns have to come to.
+
+    kind    what a step is of: "message", "task"
+    absent  that one was not made again: "a recorded message was never said"
+    rest    of a turn that was gone on with by its state (`Ran.restored`): `rest(value, recorded)` gives of what is
+            returned now what the recorded one could, which had begun in the middle
+    """
+
+    kind: str
+    absent: str
+    rest: Callable[[Value, Value], Value] | None = None
+
+
+def absent(serving: Serving, step: RecordedStep, terms: Terms) -> None:
+    """Latches that a recorded step was not made again."""
+    name = step.event.name
+    serving.differs(
+        Code.MISSING, terms.absent, lane=step.event.lane, kind=terms.kind, name=name, at=step.pos, expected=name,
+        actual="(nothing)", source="",
+    )  # fmt: skip
+
+
+def compare(
+    serving: Serving, recorded: Recorded, run: Ran, now: Ending, hide: Callable[[Value], Value], terms: Terms
+) -> None:  # fmt: skip
+    """Latches that a turn ended in another way than when it was recorded, where it did."""
+    was, rest = recorded.result(run), terms.rest
+    part = (lambda value: rest(value, was)) if rest is not None and run.restored else None
+    found = differs(run.status, was, now, hide, part)
+    if found is not None:
+        path, before, after = found
+        serving.differs(
+            Code.END, "the turn ended in another way than when it was recorded", lane="", kind="turn",
+            name=run.entry, path=path, expected=before, actual=after, source="",
+        )  # fmt: skip
 
 
 def differs(
