@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockstep.adapter.native import Continued, ForkOptions, first_and_answer, no_loop
+from lockstep.adapter.forking import branched, continued
+from lockstep.adapter.native import Continued, ForkOptions, no_loop
 from lockstep.errors import Code, Stop, TargetError
 from lockstep.log import checkpoints
-from lockstep.log.address import called
-from lockstep.log.model import RunState, Status, Value
-from lockstep.log.timeline import Place, Timeline
-from lockstep.session.native import Journal
-from lockstep.session.native import forking as forks
+from lockstep.log.model import Status, Value
+from lockstep.log.timeline import Place
 from lockstep.session.native.forking import Forking
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep_ag2 import again, attaching, layout, planning
@@ -78,9 +75,7 @@ class Forked:
         meta: Any = place.timeline.reader.meta
         self.agent = str(meta["native"]["agent"])
         self._began = time.monotonic()
-        self._parent = Journal.open(store, place.timeline.reader.info.name, meta, branch=place.address.branch)
-        told: Mapping[str, Value] = {**forks.told(plan.tail), "upto": plan.tail.upto, "step": place.address.step}
-        self.journal = self._parent.fork(plan.tail.branch, plan.cut, latest=False, origin=plan.tail.origin, told=told)
+        self._parent, self.journal, _ = branched(store, place, plan.tail, at=plan.cut)
         self.calls = Forking(
             self.journal, record, plan.tail, store.path, since=plan.cut if plan.history else 0,
             deadline=options.deadline, ordered=True, gated=True,
@@ -195,18 +190,10 @@ class Forked:
         noting.over = True
 
     def _continued(self) -> Continued:
-        journal, calls, plan = self.journal, self.calls, self.plan
-        reader = self.store.run(journal.run, journal.branch)
-        record = Record(reader)
-        error = self.error
-        ended = "complete" if error is None else "interrupted" if isinstance(error, Stop) else "failed"
-        report = calls.report(ended, steps=len(record.steps), seconds=time.monotonic() - self._began)
-        address = called(journal.run, journal.branch)
-        first, answer = first_and_answer(Timeline(reader), plan.cut, address)
-        return Continued(
-            report=report, results=self.results, error=None if isinstance(error, Stop) else error,
-            origin=plan.tail.origin, upto=plan.cut, shared=max(self.record.last_step(plan.tail.upto), 0), first=first,
-            answer=answer if report.state == RunState.REFUSED else None,
+        plan = self.plan
+        return continued(
+            self.store, self.calls, upto=plan.cut, began=self._began, origin=plan.tail.origin, results=self.results,
+            error=self.error, shared=self.record.last_step(plan.tail.upto),
         )  # fmt: skip
 
 

@@ -61,8 +61,7 @@ def plan(place: Place, record: Record, given: tuple[Edit, ...], policy: Policy, 
         upto = min(upto, first - 1) if first is not None else upto
         told: dict[str, Value] = {editing.told(edit): outcomes.from_python(edit.value) for edit in edits}
         answers.append(Answered(pos, told, _pieces(timeline, effect, edits)))
-    origin = f":{address.step}" + (f".{address.effect}" if place.effect is not None else "")
-    tail = Tailed(branch or "fork", address.branch, origin, upto, until, tuple(answers), policy)
+    tail = Tailed(branch or "fork", address.branch, plans.origin_of(place), upto, until, tuple(answers), policy)
     if restore:
         return _restored(place, record, tail)
     leaves = next((turn for turn in reversed(record.turns) if turn.pos <= upto), None)

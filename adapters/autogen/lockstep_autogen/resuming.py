@@ -19,19 +19,16 @@ from lockstep.log.address import quote
 from lockstep.log.model import Value
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place
-from lockstep.session.native import guard
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.ran import CONSISTENT, RESTORED, Recorded, RecordedStep
 from lockstep.session.native.tailing import Tailing
 from lockstep.session.tail import Plan
-from lockstep_autogen import again, attaching, driving, forking, layout, restoring
-from lockstep_autogen.attaching import Root
+from lockstep_autogen import again, forking, layout, restoring
 from lockstep_autogen.crossing import Crossing
-from lockstep_autogen.driving import Drive
-from lockstep_autogen.halting import Halt, Halting
+from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.recording import Last
-from lockstep_autogen.seams import Asked, Seams
+from lockstep_autogen.seams import Asked
 
 
 class Session(forking.Session):
@@ -48,7 +45,7 @@ class Session(forking.Session):
 
     async def run(self, team: Any) -> Continued:
         """See `forking.Session`. Raises TargetError LS411 where it would not be exact."""
-        channels: Any = self._reveal(dict(checkpoints.States(self.recorded.reader).at(self.step.pos)))
+        channels: Any = self.fork.reveal(dict(checkpoints.States(self.recorded.reader).at(self.step.pos)))
         self.channels: Mapping[str, Value] = channels
         why = self._refusal(team)
         if why:
@@ -64,41 +61,30 @@ class Session(forking.Session):
         return restoring.refusal(team, self.channels, consistent=whole)
 
     async def _made(self, team: Any, journal: Journal, plan: Plan) -> Continued:
-        options, recorded, step = self.options, self.recorded, self.step
-        halt = Halt()
-        self.calls = calls = Tailing(
-            journal, recorded.record, plan, self.store.path, deadline=options.deadline, crossed=self._crossed,
-            since=plan.upto,
-        )  # fmt: skip
-        self.told = told = Resumed(recorded, calls, halt, journal)
-        told.stops = self.stops(team)
-        told.stops = self.stops(team)
-        self.drive = drive = Drive(halt, self._moved, self._stuck, options.deadline, calls.latch, self)
-        root = Root(team, Seams(Halting(calls, halt), told, told.speaks))
-        attaching.attach(root)
-        guard.watch(driving.watched)
+        fork, step, halt = self.fork, self.step, Halt()
+        calls = fork.tailing(journal, plan, self._crossed, since=plan.upto)
+        told = Resumed(self.recorded, calls, halt, journal)
+        root = self.attach(team, halt, told)
         root.on = True  # what the team is given here is no turn of it
         try:
             await restoring.restore(team, self.channels)
         finally:
             root.on = False
-        for run in recorded.runs:
+        for run in fork.runs:
             if run.stop <= step.pos:
                 continue
-            if options.turn is not None and run.number > options.turn:
-                break
-            self._ran = run
-            asked: Any = self._reveal(dict(recorded.asked(run)))
+            asked = fork.asked(run)
             if run.pos < step.pos:
                 told.resume(run)
                 if step.event.what == layout.MESSAGE:
                     asked = {"task": None}
             else:
                 told.turn(run)
-            ended = await drive.run(partial(again.turn, team, run.entry, asked))
-            if not self._goes_on(run, ended):
+            ended = await self.drive.run(partial(again.turn, team, run.entry, asked))
+            told.finish(run)
+            if not fork.goes_on(run, ended):
                 break
-        return self._continued(journal, calls)
+        return fork.continued()
 
 
 class Resumed(Crossing):

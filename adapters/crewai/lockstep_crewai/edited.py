@@ -24,6 +24,7 @@ from lockstep.debugger import edits as editing
 from lockstep.debugger import outcomes, paths, raised
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
+from lockstep.debugger.plan import Edited
 from lockstep.errors import Code, EditError
 from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
@@ -50,24 +51,9 @@ class Changed(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...] = ()
 
 
-class Edits(msgspec.Struct, frozen=True):
-    """What is edited in a fork.
-
-    answers  of calls, as the tail of a fork gives them
-    steps    outputs, by the position of the step
-    told     all as they were given, by address
-    first    position of the first event that no branch with them can share, None where nothing is edited
-    """
-
-    answers: tuple[Answered, ...] = ()
-    steps: Mapping[int, Changed] = {}
-    told: Mapping[str, Value] = {}
-    first: int | None = None
-
-
-def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
-    """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
-    LS213."""
+def read(place: Place, edits: Sequence[Edit], until: int) -> tuple[Edited, Mapping[int, Changed]]:
+    """The edits of a fork that leaves at `place`, up to position `until`; those of outputs of steps also by the
+    position of the step. Raises AddressError LS206, EditError LS211 to LS213."""
     timeline = place.timeline
     edits = editing.numbered(timeline, edits)
     outputs = [edit for edit in edits if _is_output(timeline, edit.address)]
@@ -84,7 +70,7 @@ def read(place: Place, edits: Sequence[Edit], until: int) -> Edits:
         firsts.append(came)
     told = {address: value for each in answers for address, value in each.told.items()}
     told.update((address, value) for change in steps.values() for address, value in change.told.items())
-    return Edits(tuple(answers), steps, told, min(firsts, default=None))
+    return Edited(tuple(answers), told, min(firsts, default=None)), steps
 
 
 def _inert(value: Any) -> Value:

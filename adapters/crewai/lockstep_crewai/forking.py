@@ -11,34 +11,19 @@ CrewAI's own ways to go on from a checkpoint are not used: a flow that is restor
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
-
-from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
-from lockstep.debugger.plan import cut_of
-from lockstep.errors import Code, TargetError
-from lockstep.log.address import called
-from lockstep.log.model import RunState, Status, Value
+from lockstep.adapter.forking import Fork, past_of, refuse
+from lockstep.adapter.native import Continued, ForkOptions
 from lockstep.log.store import Store
-from lockstep.log.timeline import Place, Timeline
-from lockstep.session.native import forking as forks
+from lockstep.log.timeline import Place
 from lockstep.session.native import guard
-from lockstep.session.native.endings import Ended
-from lockstep.session.native.journal import Journal
-from lockstep.session.native.kept import recalled
-from lockstep.session.native.ran import Ran, Recorded
-from lockstep.session.native.record import Record
-from lockstep.session.native.tailing import Tailing
-from lockstep.session.tail import Plan
+from lockstep.session.native.ran import Recorded
 from lockstep_crewai import again, driving, edited, fresh
 from lockstep_crewai.crossing import Crossing
 from lockstep_crewai.driving import Drive
 from lockstep_crewai.seams import Seams
-from lockstep_crewai.wrapping import Root
 
 _HINT = (
     "the code of a crew or flow runs again in the part that a fork serves, and what it does outside of its models,"
@@ -50,151 +35,36 @@ _LEAVES = 2.0  # seconds that threads of tasks are given to end, once their crew
 
 def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
     """Forks a run, in a thread of its own. See `lockstep.adapter.native.Native`."""
-    return Session(store, place, options).run(target)
+    refuse(options, "a crew", "a crew goes on as a whole")
+    recorded = Recorded(place.timeline.reader)
+    until = past_of(place, recorded, options)
+    edits, steps = edited.read(place, options.edits, until)
+    forking = Fork(store, place, options, recorded, until, edits, _HINT)
+    made, root = fresh.made(target, recorded.meta, Seams(_NOBODY, _NOBODY, again=True))
+    with forking.branch() as (journal, plan):
+
+        def crossed() -> None:
+            drive.watched = None
+            told.cross()
+
+        calls = forking.tailing(journal, plan, crossed)
+        told = Crossing(recorded, calls, journal, steps)
+        drive = Drive(calls.latch, lambda: forking.moved(told.moved), forking.stuck, options.deadline, forking)
+        root.seams = Seams(calls, told, again=True)
+        guard.watch(driving.watched)
+        for run in forking.runs:
+            told.turn(run)
+            request = forking.asked(run)
+            given = again.options(request)
+            again.restore(made, request)
+            ended = drive.run(partial(again.turn, made, run.entry, given))
+            root.strands.wait(_LEAVES)
+            told.finish(run)
+            if not forking.goes_on(run, ended):
+                break
+        return forking.continued(told.unreached)
 
 
 async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:
     """The same under a running loop, which goes on meanwhile."""
     return await asyncio.to_thread(fork, store, place, target, options)
-
-
-class Session:
-    """One fork: what it goes by, and what has come of it."""
-
-    def __init__(self, store: Store, place: Place, options: ForkOptions) -> None:
-        _refuse(options)
-        self.store = store
-        self.place = place
-        self.options = options
-        self.recorded = recorded = Recorded(place.timeline.reader)
-        self.until = _until(place, recorded, options)
-        self.edits = edited.read(place, options.edits, self.until)
-        self.upto = self.until if self.edits.first is None else min(self.until, self.edits.first - 1)
-        self.began = time.monotonic()
-        self.results: list[Any] = []
-        self.error: BaseException | None = None
-        self._reveal: Callable[[Value], Value] = recalled(store.path, place.timeline.reader.meta)[0].reveal
-
-    def run(self, target: Any) -> Continued:
-        """Makes the turns, of which the first are served, as a branch."""
-        made, root = fresh.made(target, self.recorded.meta, Seams(_NOBODY, _NOBODY, again=True))
-        parent, journal, plan = self._branch()
-        try:
-            return self._made(made, root, journal, plan)
-        finally:
-            journal.close()
-            parent.close()
-
-    def _branch(self) -> tuple[Journal, Journal, Plan]:
-        """The parent, the branch, and the plan with its name."""
-        address, options = self.place.address, self.options
-        plan = Plan(
-            options.branch or "fork", address.branch, self._origin(), self.upto, self.until, self.edits.answers,
-            options.policy,
-        )  # fmt: skip
-        run = self.place.timeline.reader.info.name
-        parent = Journal.open(self.store, run, dict(self.recorded.meta), branch=address.branch)
-        told: dict[str, Any] = {
-            **forks.told(plan), "edits": dict(self.edits.told), "step": address.step, "upto": self.upto,
-        }  # fmt: skip
-        journal = parent.fork(plan.branch, self.upto, latest=False, origin=plan.origin, told=told)
-        return parent, journal, msgspec.structs.replace(plan, branch=journal.branch)
-
-    def _origin(self) -> str:
-        address = self.place.address
-        return f":{address.step}" + (f".{address.effect}" if self.place.effect is not None else "")
-
-    def _made(self, made: Any, root: Root, journal: Journal, plan: Plan) -> Continued:
-        options, recorded = self.options, self.recorded
-        self.calls = calls = Tailing(
-            journal, recorded.record, plan, self.store.path, deadline=options.deadline, crossed=self._crossed
-        )
-        self.told = told = Crossing(recorded, calls, journal, self.edits.steps)
-        self.drive = drive = Drive(calls.latch, self._moved, self._stuck, options.deadline, self)
-        root.seams = Seams(calls, told, again=True)
-        guard.watch(driving.watched)
-        for run in recorded.runs:
-            if options.turn is not None and run.number > options.turn:
-                break
-            told.turn(run)
-            request = self._asked(run)
-            given = again.options(request)
-            again.restore(made, request)
-            ended = drive.run(partial(again.turn, made, run.entry, given))
-            root.strands.wait(_LEAVES)
-            if not self._goes_on(run, ended):
-                break
-        return self._continued(journal)
-
-    def _asked(self, run: Ran) -> Mapping[str, Any]:
-        found: Any = self._reveal(dict(self.recorded.asked(run)))
-        return found  # type: ignore[no-any-return]
-
-    def _crossed(self) -> None:
-        """The part that is served is over."""
-        self.drive.watched = None
-        self.told.cross()
-
-    def _moved(self) -> Any:
-        """What changes when anybody gets on; None once it is past the cut, where models and people take their time."""
-        if self.calls.gate.is_open:
-            return None
-        return self.told.moved, self.calls.served.progress
-
-    def _stuck(self) -> None:
-        self.calls.stuck(self.options.deadline)
-
-    def reached(self, kind: str, name: str, source: str) -> None:
-        """See `lockstep.session.native.guard.Watched`."""
-        reason = f"not covered: {kind} {name} would be reached for real; {_HINT}"
-        self.calls.served.diverge(Code.NOT_COVERED, reason, kind=kind, name=name, source=source)
-
-    def _goes_on(self, run: Ran, ended: Ended) -> bool:
-        """Whether the next recorded turn is made too."""
-        self.told.finish(run)
-        if ended.stopped or self.calls.latch.stopped:
-            return False
-        self.error = ended.error
-        if ended.error is None:
-            self.results.append(ended.result)
-        # Whoever kicked it off went on after a turn that had failed, too.
-        return ended.error is None or run.status == Status.ERROR
-
-    def _continued(self, journal: Journal) -> Continued:
-        calls = self.calls
-        journal.flush()
-        state = calls.resting()
-        if state is not None or self.error is not None:
-            journal.rest(state or RunState.FAILED)
-        timeline = Timeline(self.store.run(journal.run, journal.branch))
-        record = Record(timeline.reader)
-        how = "complete" if self.error is None else "failed"
-        report = calls.report(how, steps=len(record.steps), seconds=time.monotonic() - self.began)
-        if not calls.latch.stopped:
-            report = msgspec.structs.replace(report, unreached=(*report.unreached, *self.told.unreached))
-        address = called(journal.run, journal.branch)
-        first, answer = first_and_answer(timeline, self.upto, address)
-        return Continued(
-            report=report, results=self.results, error=self.error, origin=self._origin(), upto=self.upto,
-            shared=max(record.last_step(self.upto), 0), first=first,
-            answer=answer if report.state == RunState.REFUSED else None,
-        )  # fmt: skip
-
-
-def _refuse(options: ForkOptions) -> None:
-    """What a fork of a crew's run has not."""
-    if options.tasks:
-        raise TargetError(Code.BAD_TARGET, "tasks= chooses between tasks of a graph: a crew goes on as a whole")
-    if options.thread:
-        raise TargetError(Code.BAD_TARGET, "thread= is of a framework's thread: a fork of a crew's run is a branch")
-
-
-def _until(place: Place, recorded: Recorded, options: ForkOptions) -> int:
-    """The position up to which the fork's past lies. How the last turn ended is not kept, since it ends again, and
-    neither is what cut it off: calls that were cancelled, or of a model that failed, are made again."""
-    found = cut_of(place, options.within)
-    if not recorded.runs:
-        return found
-    last = recorded.runs[-1]
-    end = last.last.end
-    return min(found, end.pos - 1 if end is not None and last.status != Status.CLOSED else recorded.whole)

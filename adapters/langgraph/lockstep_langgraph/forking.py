@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from lockstep.adapter.native import Continued, ForkOptions, first_and_answer, no_loop
+from lockstep.adapter.forking import continued
+from lockstep.adapter.native import Continued, ForkOptions, no_loop
 from lockstep.debugger import edits as editing
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
 from lockstep.errors import Code, Stop, TargetError
-from lockstep.log.address import called, quote
-from lockstep.log.model import RunState, Status
-from lockstep.log.timeline import Effect, Place, Timeline
+from lockstep.log.address import quote
+from lockstep.log.model import Status
+from lockstep.log.timeline import Effect, Place
 from lockstep.session.native import forking as forks
 from lockstep.session.native.forking import Forking
 from lockstep.session.native.record import Record, RecordedTurn
@@ -180,7 +181,7 @@ class Session:
     def course(self) -> Course:
         """The invocations of the fork, one after the other."""
         plan, options, address = self.plan, self.options, self.place.address
-        origin = f":{address.step}" + (f".{address.effect}" if self.place.effect is not None else "")
+        origin = plans.origin_of(self.place)
         book: Any = StoredShelf(self.store.path).open(self.thread, create=False)
         parent = book.journal(address.branch)
         self._reveal = parent.reveal
@@ -317,19 +318,12 @@ class Session:
     def _continued(
         self, journal: Any, calls: Forking, results: list[Any], error: BaseException | None, origin: str, cut: int
     ) -> Continued:  # fmt: skip
-        record = Record(self.store.run(journal.run, journal.branch))
-        ended = "complete" if error is None else "interrupted" if isinstance(error, Stop) else "failed"
-        report = calls.report(ended, steps=len(record.steps), seconds=time.monotonic() - self._began)
-        address = called(journal.run, journal.branch)
-        first, answer = first_and_answer(Timeline(self.store.run(journal.run, journal.branch)), cut, address)
         configurable: dict[str, Any] = {"thread_id": self.to}
         if not self.options.thread:
             configurable[BRANCH] = journal.branch
-        return Continued(
-            report=report, results=results, error=None if isinstance(error, Stop) else error,
-            config={"configurable": configurable}, origin=origin,
-            upto=cut, shared=max(record.last_step(cut), 0), first=first,
-            answer=answer if report.state == RunState.REFUSED else None,
+        return continued(
+            self.store, calls, upto=cut, began=self._began, origin=origin, results=results, error=error,
+            config={"configurable": configurable},
         )  # fmt: skip
 
 

@@ -14,19 +14,17 @@ from typing import Any
 
 import msgspec
 
-from lockstep.adapter.native import Continued, ForkOptions, first_and_answer
-from lockstep.debugger.plan import cut_of
+from lockstep.adapter.forking import branched, continued, refuse, rest
+from lockstep.adapter.native import Continued, ForkOptions
+from lockstep.debugger.plan import cut_of, origin_of
 from lockstep.errors import Code, TargetError
-from lockstep.log.address import called
-from lockstep.log.model import RunState, Status, Value
+from lockstep.log.model import Status, Value
 from lockstep.log.native import UNASKED
 from lockstep.log.store import Store
-from lockstep.log.timeline import Place, Timeline
-from lockstep.session.native import forking as forks
+from lockstep.log.timeline import Place
 from lockstep.session.native.endings import Ended
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
-from lockstep.session.native.record import Record
 from lockstep.session.tail import Plan
 from lockstep_playwright import edited, hosting
 from lockstep_playwright.apart import Apart
@@ -103,50 +101,32 @@ class Session:
 
     def _branch(self) -> tuple[Journal, Journal, Plan]:
         """The parent and the branch, made."""
-        address, options = self.place.address, self.options
-        origin = self._origin()
+        options = self.options
         plan = Plan(
-            options.branch or "fork", address.branch, origin, self.upto, self.until, self.edits.answers, options.policy
+            options.branch or "fork", self.place.address.branch, origin_of(self.place), self.upto, self.until,
+            self.edits.answers, options.policy,
         )  # fmt: skip
-        run, meta = self.place.timeline.reader.info.name, self.recorded.meta
-        parent = Journal.open(self.store, run, dict(meta), branch=address.branch)
-        told: dict[str, Any] = {
-            **forks.told(plan), "edits": self.edits.told, "step": address.step, "upto": self.upto,
-        }  # fmt: skip
-        journal = parent.fork(plan.branch, self.upto, latest=False, origin=origin, told=told)
-        return parent, journal, msgspec.structs.replace(plan, branch=journal.branch)
+        return branched(self.store, self.place, plan, self.edits.told)
 
     def continued(self, ended: Ended) -> Continued:
         """How it went, once it is through."""
-        journal, calls = self.journal, self.calls
+        calls = self.calls
         failed = ended.error is not None and not ended.stopped
-        error = ended.error if failed else None
-        how = "failed" if failed else "complete"
-        state = calls.resting()
         status = Status.ERROR if ended.error is not None else Status.OK
-        self.recorder.finish(status, ended.error if ended.error is not None else _inert(ended.result), state)
-        journal.flush()
-        if state is not None or failed:
-            journal.rest(state or RunState.FAILED)
+        value = ended.error if ended.error is not None else _inert(ended.result)
+        self.recorder.finish(status, value, calls.resting())
+        rest(calls, failed=failed)
         try:
-            timeline = Timeline(self.store.run(journal.run, journal.branch))
-            record = Record(timeline.reader)
-            report = calls.report(how, steps=len(record.steps), seconds=time.monotonic() - self.began)
-            covered = (*report.coverage, *self.network.renaming.differing())
-            report = msgspec.structs.replace(report, coverage=covered)
-            address = called(journal.run, journal.branch)
-            first, answer = first_and_answer(timeline, self.upto, address, UNASKED)
-            return Continued(
-                report=report, results=[ended.result] if ended.error is None else [], error=error,
-                origin=self._origin(), upto=self.upto, shared=max(record.last_step(self.upto), 0), first=first,
-                answer=answer if report.state == RunState.REFUSED else None,
+            made = continued(
+                self.store, calls, upto=self.upto, began=self.began, origin=origin_of(self.place),
+                results=[ended.result] if ended.error is None else [], error=ended.error if failed else None,
+                unasked=UNASKED,
             )  # fmt: skip
+            covered = (*made.report.coverage, *self.network.renaming.differing())
+            report = msgspec.structs.replace(made.report, coverage=covered)
+            return msgspec.structs.replace(made, report=report)
         finally:
             self._close()
-
-    def _origin(self) -> str:
-        address = self.place.address
-        return f":{address.step}" + (f".{address.effect}" if self.place.effect is not None else "")
 
     def _close(self) -> None:
         self.journal.close()
@@ -166,9 +146,6 @@ def _inert(result: Any) -> Value:
 
 def _refuse(options: ForkOptions) -> None:
     """What a fork of a browser's run has not."""
-    if options.tasks:
-        raise TargetError(Code.BAD_TARGET, "tasks= chooses between tasks of a graph: a browser's run has none")
-    if options.thread:
-        raise TargetError(Code.BAD_TARGET, "thread= is of a framework's thread: a fork of a browser's run is a branch")
+    refuse(options, "a browser", "a browser's run has none")
     if options.turn is not None:
         raise TargetError(Code.BAD_TARGET, "turn= is of a run with several turns: a browser's run has one")

@@ -13,12 +13,12 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
+from lockstep.adapter.forking import branched
 from lockstep.adapter.native import Continued, ForkOptions
-from lockstep.debugger.plan import cut_of
+from lockstep.debugger.plan import cut_of, origin_of
 from lockstep.errors import Code, TargetError
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place
-from lockstep.session.native import forking as forks
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.kept import recalled
 from lockstep.session.tail import Plan
@@ -127,20 +127,16 @@ class Session:
 
     def _journal(self, stack: ExitStack, converter: Any) -> Journal:
         """The branch, made."""
-        address = self.place.address
-        run, meta = self.place.timeline.reader.info.name, self.recorded.meta
-        parent = Journal.open(self.store, run, dict(meta), branch=address.branch)
-        stack.callback(parent.close)
         plan = self.plan(self.options.branch or "fork")
         edits = {at: wording.stored(value, converter, self.recorded.meta) for at, value in self.edits.told.items()}
-        told: dict[str, Any] = {**forks.told(plan), "edits": edits, "step": address.step, "upto": self.at}
-        journal = parent.fork(plan.branch, self.at, latest=False, origin=plan.origin, told=told)
+        parent, journal, _ = branched(self.store, self.place, plan, edits)
+        stack.callback(parent.close)
         stack.callback(journal.close)
         return journal
 
     def plan(self, branch: str) -> Plan:
         address = self.place.address
-        origin = f":{address.step}" + (f".{address.effect}" if self.place.effect is not None else "")
+        origin = origin_of(self.place)
         return Plan(branch, address.branch, origin, self.at, self.until, self.edits.answers, self.options.policy)
 
     def walk(self, turn: ExecutionTurn) -> Against:

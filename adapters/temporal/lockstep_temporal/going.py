@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 
-from lockstep.adapter.native import Continued, first_and_answer
+from lockstep.adapter.forking import continued, rest
+from lockstep.adapter.native import Continued
 from lockstep.errors import Code, Difference, Refusal
-from lockstep.log.address import called
-from lockstep.log.model import RunState
-from lockstep.log.timeline import Timeline
 from lockstep.session.native.forking import Forking
 from lockstep.session.native.journal import Journal
-from lockstep.session.native.record import Record
 from lockstep_temporal import commands, layout, wording
 from lockstep_temporal.actors import Actor, Hooks, Inbound, Unable
 from lockstep_temporal.asks import Ask, Ended
@@ -261,28 +257,16 @@ class Going:
     # How it went.
 
     def continued(self) -> Continued:
-        session, journal = self.session, self.journal
-        state = self.calls.resting()
-        if state is not None or self.ended == "failed":
-            journal.flush()
-            journal.rest(state or RunState.FAILED)
+        session = self.session
+        rest(self.calls, failed=self.ended == "failed")
         for told in self.drifts.inputs:
             self.calls.note(told.source, told.detail)
-        journal.flush()
-        reader = session.store.run(journal.run, journal.branch)
-        record = Record(reader)
-        seconds = time.monotonic() - session.began
-        unreached = self._unreached()
-        report = self.calls.report(
-            self.ended or "complete", steps=len(record.steps), seconds=seconds, unreached=unreached
-        )
-        address = called(journal.run, journal.branch)
-        first, answer = first_and_answer(Timeline(reader), session.at, address, (commands.TIMER, *commands.INBOUND))
-        return Continued(
-            report=report, results=session.results, error=session.error,
+        return continued(
+            session.store, self.calls, upto=session.at, began=session.began, origin=session.plan("").origin,
+            results=session.results, error=session.error, ended=self.ended or "complete",
+            unasked=(commands.TIMER, *commands.INBOUND),
             config={"workflow_id": session.recorded.native.get("workflow_id"), "run_id": self.recorder.run_id},
-            origin=session.plan("").origin, upto=session.at, shared=max(record.last_step(session.at), 0), first=first,
-            answer=answer if report.state == RunState.REFUSED else None,
+            unreached=self._unreached(),
         )  # fmt: skip
 
     def _unreached(self) -> tuple[str, ...]:

@@ -39,10 +39,14 @@ def plan(place: Place, branch: str, edits: Sequence[Asked], policy: Policy) -> P
         edited.append(Edit(pos, {editing.told(asked): asked.value for asked in given}, pieces))
     _alone(timeline, upto)
     _between_conversations(timeline, upto)
-    step = place.address.step
     thread = place.address.path.removeprefix(timeline.reader.info.name)
-    origin = f"{thread}:{step}" + (f".{place.address.effect}" if place.effect is not None else "")
-    return Plan(branch, place.address.branch, origin, upto, until, tuple(edited), policy)
+    return Plan(branch, place.address.branch, f"{thread}{origin_of(place)}", upto, until, tuple(edited), policy)
+
+
+def origin_of(place: Place) -> str:
+    """The place that a fork leaves, without the run: ":7", ":7.1"."""
+    address = place.address
+    return f":{address.step}" + (f".{address.effect}" if place.effect is not None else "")
 
 
 def grouped(
