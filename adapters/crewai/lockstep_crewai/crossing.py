@@ -36,7 +36,7 @@ class Branch:
         self._turn: Turn | None = None
 
     def begin(self, entry: str, request: Mapping[str, Value]) -> None:
-        self._turn = self._journal.begin_turn(entry, self._journal.hide(dict(request)))
+        self._turn = self._journal.begin_turn(entry, dict(request))
 
     def step(self, moment: Moment, changes: Sequence[Change] = ()) -> None:
         body, next = self._steps.next(moment)

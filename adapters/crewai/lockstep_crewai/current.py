@@ -43,6 +43,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     each    of a `kickoff_for_each` that is on: the numbers of its inputs, which copies of the crew are made for
     number  of such an input, from 1
     noted   of a task or method that is running: whether its step has been told of
+    restores  whether CrewAI goes on with another one of its class in its place, made of a native checkpoint
     """
 
     root: Root
@@ -52,6 +53,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     each: Iterator[int] | None = None
     number: int = 0
     noted: Noted | None = None
+    restores: bool = False
 
 
 scope: ContextVar[Scope | None] = ContextVar("lockstep_crewai_scope", default=None)

@@ -55,10 +55,10 @@ def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Conti
         for run in forking.runs:
             told.turn(run)
             request = forking.asked(run)
-            given = again.options(request)
             again.restore(made, request)
-            ended = drive.run(partial(again.turn, made, run.entry, given))
-            root.strands.wait(_LEAVES)
+            with again.options(request, recorded.reader.info.origin) as given:
+                ended = drive.run(partial(again.turn, made, run.entry, given))
+                root.strands.wait(_LEAVES)
             told.finish(run)
             if not forking.goes_on(run, ended):
                 break

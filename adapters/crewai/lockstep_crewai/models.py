@@ -35,7 +35,7 @@ from lockstep.session.call import failed
 from lockstep.session.native import answers
 from lockstep.session.native.answers import Question
 from lockstep.session.policy import Declared
-from lockstep_crewai import asking, classes, current, events
+from lockstep_crewai import asking, classes, current, events, given
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
 from lockstep_crewai.events import Heard, Voice
@@ -224,7 +224,10 @@ def messages_of(messages: Any) -> Value:
 
     found: list[Value] = []
     for message in messages:
+        files = message.get("files")
         data: Any = inert({name: value for name, value in message.items() if name not in _NO_PART})
+        if isinstance(files, Mapping):
+            data["files"] = {str(name): given.content(each) for name, each in files.items()}
         for each in data.get("tool_calls") or ():
             if isinstance(each, dict) and each.get("id"):
                 each["id"] = named(each["id"])

@@ -97,8 +97,7 @@ class Recording:
                 journal = self.journal()
                 if journal is None:
                     return
-                request: Any = dict(asked.request)
-                self._turn = journal.begin_turn(asked.entry, journal.hide(request))
+                self._turn = journal.begin_turn(asked.entry, dict(asked.request))
             except Exception as error:
                 self.fault("begin of a turn", error)
         self.step(before)
@@ -130,7 +129,7 @@ class Recording:
         if journal is None or last is None:
             return
         try:
-            body: Value = {"content": journal.hide(about)}
+            body: Value = {"content": about}
             journal.emit(Kind.WRITES, lane, journal.position(), ATTACHMENT, name, last.pos, body=body)
         except Exception as error:
             self.fault(f"a {name} in {lane}", error)

@@ -45,9 +45,9 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
         player.turn(run, serving, is_open=replaying.is_open(run))
         root.seams.calls = serving
         request = replaying.asked(run)
-        given = again.options(request)
         again.restore(made, request)
-        ended = drive.run(partial(again.turn, made, run.entry, given))
+        with again.options(request, reader.info.origin) as given:
+            ended = drive.run(partial(again.turn, made, run.entry, given))
         if not replaying.goes_on(run, ended, player):
             break
     return replaying.played(player)

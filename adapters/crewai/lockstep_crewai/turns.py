@@ -17,17 +17,18 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Self
 
+import msgspec
 from crewai import Agent, Crew
 from crewai.flow.runtime import Flow
 from crewai.lite_agent import LiteAgent
 from crewai.utilities.agent_utils import is_inside_event_loop
 
-from lockstep.errors import LockstepError, Stop
+from lockstep.errors import Stop
 from lockstep.log.model import Value
 from lockstep.session import current as sessions
 from lockstep.session import snapshot
 from lockstep.session.native import answers
-from lockstep_crewai import canonical, insession, keeping, naming, wrapping
+from lockstep_crewai import canonical, given, insession, keeping, naming, wrapping
 from lockstep_crewai.current import Scope, at, scope
 from lockstep_crewai.layout import AGENT, ANSWER, ANSWERED, INPUT, INPUTS, OUTPUT, Moment
 from lockstep_crewai.seams import Asked
@@ -45,10 +46,8 @@ _ENTRIES: Mapping[type, tuple[str, ...]] = {
     Crew: (*_ONCE, *_EACH), Agent: _ONCE, LiteAgent: _ONCE, Flow: (*_ONCE, *_RESUME),
 }  # fmt: skip
 
-# Arguments that are no data: files, and states of CrewAI's own that lie somewhere.
-_UNMADE = frozenset({"input_files", "from_checkpoint", "restore_from_state_id"})
-STREAM, UNMADE, PENDING = "stream", "unmade", "pending"
-BESIDE = frozenset({STREAM, UNMADE, PENDING})  # of a request: what is no argument
+STREAM, UNMADE, PENDING, FILES = "stream", "unmade", "pending", "files"
+BESIDE = frozenset({STREAM, UNMADE, PENDING, FILES})  # of a request: what is no argument
 
 
 def install() -> None:
@@ -144,6 +143,10 @@ def _entered(target: Any, entry: str, plain: Any, args: Any, options: Any) -> _E
     if entry in _EACH:
         return _turn(target, entry, plain, args, options) if here is None else _inner(target, here, entry)
     if entry in _ONCE and getattr(target, "stream", False) and not isinstance(target, (Agent, LiteAgent)):
+        root = wrapping.root_of(target)
+        if root is not None and here is None and _restores(target, plain, args, options):
+            lost = RuntimeError("a stream of a crew that goes on from a native checkpoint is not recorded")
+            root.seams.told.fault(f"a kickoff of {root.name}", lost)
         wrapping.mark_stream(target)
         return None
     copied = wrapping.copied(target)
@@ -152,7 +155,23 @@ def _entered(target: Any, entry: str, plain: Any, args: Any, options: Any) -> _E
     return _turn(target, entry, plain, args, options) if here is None else _inner(target, here, entry)
 
 
+def _arguments(target: Any, plain: Any, args: Any, options: Any) -> dict[str, Any]:
+    """The arguments of a kickoff by name, what is kicked off first. Raises TypeError where it takes no such."""
+    return dict(inspect.signature(plain).bind(target, *args, **options).arguments)
+
+
+def _restores(target: Any, plain: Any, args: Any, options: Any) -> bool:
+    """Whether a kickoff goes on from a native checkpoint: CrewAI makes another crew of that, and kicks it off."""
+    try:
+        config = _arguments(target, plain, args, options).get(given.CHECKPOINT)
+    except TypeError:
+        return False
+    return getattr(config, "restore_from", None) is not None
+
+
 def _inner(target: Any, here: Scope, entry: str) -> Part:
+    if here.restores and type(target) is type(here.root.target):
+        return Part(target, msgspec.structs.replace(here, of=id(target), restores=False))
     lane = here.root.names.lane(here.lane, wrapping.name_of(target))
     return Part(target, _of(here.root, lane, target, entry))
 
@@ -211,7 +230,8 @@ class Turn:
         self._target = target
         self._entry = entry
         self._given = (plain, args, options)
-        self._scope = _of(root, root.lane, target, entry)
+        restores = _restores(target, plain, args, options)
+        self._scope = msgspec.structs.replace(_of(root, root.lane, target, entry), restores=restores)
         self._at: AbstractContextManager[None] = at(self._scope)
         self._result: Any = None
         self._left: dict[int, Any] = {}  # of a `kickoff_for_each` that streams: results, by number of the input
@@ -315,23 +335,29 @@ class Turn:
         }
 
     def _asked(self) -> Asked:
-        plain, args, options = self._given
         try:
-            given = dict(inspect.signature(plain).bind(self._target, *args, **options).arguments)
+            arguments = _arguments(self._target, *self._given)
         except TypeError as error:  # what CrewAI itself will refuse
             self._root.seams.told.fault("what a turn is given", error)
             return Asked(entry=self._entry, request={})
         request: dict[str, Value] = {}
         unmade: list[Value] = []
-        for name, value in list(given.items())[1:]:
+        files: list[Value] = []
+        for name, value in list(arguments.items())[1:]:
             if value is None:
                 continue
-            request[name], is_made = _data(name, value)
-            if not is_made:
+            try:
+                told = _data(name, value, files)
+            except Exception:  # of a file that is not there, or of what reads one
                 unmade.append(name)
+                told = canonical.inert(value)
+            if told is not None:
+                request[name] = told
         pending = self._pending()
         if pending is not None:
             request[PENDING] = pending
+        if files:
+            request[FILES] = files
         if unmade:
             request[UNMADE] = unmade
         if wrapping.is_stream(self._target) or self._streams_each():
@@ -339,11 +365,15 @@ class Turn:
         return Asked(entry=self._entry, request=request)
 
 
-def _data(name: str, value: Any) -> tuple[Value, bool]:
-    """An argument as data, and whether it can be made again of that."""
-    if name not in _UNMADE:
-        try:
-            return snapshot.to_value(value), True
-        except LockstepError:
-            pass
-    return canonical.inert(value), False
+def _data(name: str, value: Any, files: list[Value]) -> Value:
+    """An argument as data, None for one that says nothing. `files`: where in which argument a file is. Raises where it
+    cannot be made again of data."""
+    if name == given.CHECKPOINT:
+        return given.checkpoint(value)
+    if name in (given.INPUTS, given.INPUT_FILES) and isinstance(value, Mapping):
+        found = {key for key, each in value.items() if name == given.INPUT_FILES or given.is_file(each)}
+        rest: Any = snapshot.to_value({key: each for key, each in value.items() if key not in found})
+        files += [[name, key] for key in value if key in found]
+        # In their order, which CrewAI tells the model of.
+        return {key: given.file(value[key]) if key in found else rest[key] for key in value} if found else rest
+    return snapshot.to_value(value)

@@ -24,7 +24,6 @@ from crewai.state.provider.json_provider import JsonProvider
 
 import lockstep
 import lockstep_crewai
-from lockstep.errors import TargetError
 from lockstep.testing import Provider
 from lockstep_crewai import classes
 
@@ -170,11 +169,3 @@ def test_native_checkpoints_are_noted_with_their_steps_and_made_by_no_replay(
     assert replay.identical, replay.report
     assert replay.result.raw == result.raw
     assert sorted(place.rglob("*.json")) == files
-
-
-def test_a_kickoff_from_a_native_checkpoint_is_no_data_to_be_given_again(provider: Provider, tmp_path: Path) -> None:
-    crew = lockstep_crewai.wrap(crews.sequential())
-    crew.kickoff(crews.INPUTS, from_checkpoint=CheckpointConfig(location=str(tmp_path / "none")))
-    assert of.turns("crewai/desk")[0][2]["unmade"] == ["from_checkpoint"]
-    with pytest.raises(TargetError, match="LS402 the kickoff was given from_checkpoint, which is no data"):
-        lockstep.replay("crewai/desk", crews.sequential)
