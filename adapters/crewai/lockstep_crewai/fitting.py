@@ -21,7 +21,7 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "crewai.crew:Crew": {
         "kickoff": ("inputs", "input_files"), "kickoff_async": ("inputs",), "akickoff": ("inputs",), "copy": (),
         "kickoff_for_each": ("inputs",), "kickoff_for_each_async": ("inputs",), "akickoff_for_each": ("inputs",),
-        "calculate_usage_metrics": (),
+        "replay": ("task_id", "inputs"), "calculate_usage_metrics": (),
     },
     "crewai.agent.core:Agent": {"kickoff": ("messages",), "kickoff_async": ("messages",), "akickoff": ("messages",)},
     "crewai.lite_agent:LiteAgent": {"kickoff": ("messages",), "kickoff_async": ("messages",)},
@@ -56,7 +56,9 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "crewai.core.providers.human_input:SyncHumanInputProvider": {"_prompt_input": (), "_prompt_input_async": ()},
     "crewai.utilities.internal_instructor:InternalInstructor": {"to_pydantic": ()},
     "crewai.utilities.rpm_controller:RPMController": {"_wait_for_next_minute": ()},
-    "crewai.utilities.task_output_storage_handler:TaskOutputStorageHandler": {"update": (), "add": (), "reset": ()},
+    "crewai.utilities.task_output_storage_handler:TaskOutputStorageHandler": {
+        "load": (), "update": (), "add": (), "reset": (),
+    },
     "crewai.utilities.tool_result_artifacts": {"token_urlsafe": ()},
     "crewai.flow.persistence.base:FlowPersistence": {
         "load_state": ("flow_uuid",), "save_state": ("flow_uuid", "method_name", "state_data"),

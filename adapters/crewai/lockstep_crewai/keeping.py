@@ -11,6 +11,7 @@ it on another thread, of a state that goes on changing. None is made in a replay
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
@@ -30,6 +31,8 @@ from lockstep_crewai.canonical import kept_state
 from lockstep_crewai.layout import CHECKPOINT, STATE
 
 _OWN = Declared("read", "a flow's own state, under an id of its own")
+# What the last kickoff left is being changed: that CrewAI looks at it then is a part of that.
+_changing: ContextVar[bool] = ContextVar("lockstep_crewai_changing", default=False)
 _NOTHING = Leaf(lambda nothing: None, lambda value: None)
 
 
@@ -43,6 +46,7 @@ def install() -> None:
     for cls in classes.family(BaseProvider):
         classes.wrap(cls, "checkpoint", _checkpointing)
     classes.wrap_function(checkpoint_listener, "_should_checkpoint", _deciding)
+    classes.wrap(TaskOutputStorageHandler, "load", _looking)
     for name in ("update", "add", "reset"):
         classes.wrap(TaskOutputStorageHandler, name, _leaving)
 
@@ -99,11 +103,33 @@ def _kept(name: str, asked: dict[str, Value], really: Any) -> Any:
     return asking.outside(place, STATE, lambda: Question(name, asked, asked, _OWN), really, _NOTHING)
 
 
+def _looking(plain: Any) -> Any:
+    """What the last kickoff left, from which `Crew.replay` goes on."""
+
+    @wraps(plain)
+    def load(self: Any) -> Any:
+        place = current.place()
+        if place is None or _changing.get():
+            return plain(self)
+        return asking.outside(
+            place, STATE, lambda: Question("load_outputs", {}, {}, _OWN), lambda: plain(self),
+            Leaf(snapshot.to_value, snapshot.from_value),
+        )  # fmt: skip
+
+    return load
+
+
 def _leaving(plain: Any) -> Any:
     @wraps(plain)
     def change(self: Any, *args: Any, **options: Any) -> Any:
         place = current.place()
-        return None if place is not None and place.root.seams.again else plain(self, *args, **options)
+        if place is not None and place.root.seams.again:
+            return None
+        token = _changing.set(True)
+        try:
+            return plain(self, *args, **options)
+        finally:
+            _changing.reset(token)
 
     return change
 

@@ -19,7 +19,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What a user asks of a crew, agent or flow: the beginning of a turn.
 
     entry    the method: kickoff, kickoff_async, akickoff, kickoff_for_each, kickoff_for_each_async, akickoff_for_each,
-             resume, resume_async
+             replay, resume, resume_async
     request  its arguments by name, inert, those left out that were not given: {"inputs": …} of a crew or flow,
              {"messages": …, "response_format": …} of an agent; beside them
              "stream"   True of a crew or flow whose answer is streamed

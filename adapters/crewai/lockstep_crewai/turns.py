@@ -1,6 +1,6 @@
 """Turns: what a user has a wrapped crew, agent or flow do, from its beginning to its end.
 
-A turn is one kickoff of what is wrapped. What comes of that on the way is part of it: `kickoff_async` runs `kickoff` in
+A turn is one kickoff of what is wrapped, or one `replay` of a crew. What comes of that on the way is part of it: `kickoff_async` runs `kickoff` in
 a thread, `kickoff_for_each` kicks off a copy for each input, a flow's method kicks off a crew.
 
 A crew or flow that streams (`stream=True`) runs where its reader begins to read, in a thread or task of its own, and is
@@ -39,11 +39,12 @@ log = logging.getLogger("lockstep")
 _ONCE = ("kickoff", "kickoff_async", "akickoff")
 _EACH = ("kickoff_for_each", "kickoff_for_each_async", "akickoff_for_each")
 _RESUME = ("resume", "resume_async")
-# What a crew has beside kickoffs: it goes on from what it kept itself, or kicks off copies to look at them.
-_UNRECORDED = ("replay", "train", "test")
+_REPLAY = ("replay",)  # CrewAI's own: from a task of the last kickoff on, with what those before it gave then
+# What a crew has beside these: it kicks off copies to look at them.
+_UNRECORDED = ("train", "test")
 # By class: its methods that begin a turn.
 _ENTRIES: Mapping[type, tuple[str, ...]] = {
-    Crew: (*_ONCE, *_EACH), Agent: _ONCE, LiteAgent: _ONCE, Flow: (*_ONCE, *_RESUME),
+    Crew: (*_ONCE, *_EACH, *_REPLAY), Agent: _ONCE, LiteAgent: _ONCE, Flow: (*_ONCE, *_RESUME),
 }  # fmt: skip
 
 STREAM, UNMADE, PENDING, FILES = "stream", "unmade", "pending", "files"
@@ -74,7 +75,7 @@ def _unrecorded(name: str, plain: Any) -> Any:
     def beside(self: Any, *args: Any, **options: Any) -> Any:
         root = wrapping.root_of(self)
         if root is not None and scope.get() is None:
-            log.warning("lockstep does not record %s() of a crew, only its kickoffs: %s", name, root.name)
+            log.warning("lockstep does not record %s() of a crew, only kickoffs and replay(): %s", name, root.name)
         return plain(self, *args, **options)
 
     return beside

@@ -169,3 +169,24 @@ def test_native_checkpoints_are_noted_with_their_steps_and_made_by_no_replay(
     assert replay.identical, replay.report
     assert replay.result.raw == result.raw
     assert sorted(place.rglob("*.json")) == files
+
+
+def test_crewai_s_own_replay_is_a_turn_that_goes_on_from_what_was_kept_then(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crew = lockstep_crewai.wrap(crews.sequential())
+    crew.kickoff(crews.INPUTS)
+    before = provider.requests
+    result = crew.replay(str(crew.tasks[1].id))
+    assert provider.requests == before + 2
+    assert [turn[:2] for turn in of.turns("crewai/desk")] == [("kickoff", "ok"), ("replay", "ok")]
+    assert of.steps("crewai/desk")[4:] == ["desk", "desk/letter", "desk/check"]
+    # Another crew's outputs are there now.
+    crews.paying().kickoff({"order": 9})
+    kept = KickoffTaskOutputsSQLiteStorage().load()
+
+    fork = lockstep.fork("crewai/desk:5", crews.sequential)
+    assert (fork.state, fork.live, fork.result.tasks_output[1].raw) == ("complete", 1, result.tasks_output[1].raw)
+    crew_runs.silence(provider, monkeypatch)
+    crew_runs.is_again(lockstep.replay("crewai/desk", crews.sequential), result)
+    assert KickoffTaskOutputsSQLiteStorage().load() == kept
