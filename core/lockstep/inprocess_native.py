@@ -136,7 +136,7 @@ def probe_options(
     edits: tuple[Edit, ...], cut: Cut, policy: Policy, branch: str, own: Mapping[str, Any] = {}
 ) -> ForkOptions:
     """How a probe of bisect forks at its cut."""
-    return ForkOptions(edits=edits, policy=policy, branch=branch, within=cut.within, own=own)
+    return ForkOptions(edits=edits, policy=policy, branch=branch, within=cut.within, exact=True, own=own)
 
 
 def made(done: Continued) -> Made:

@@ -16,11 +16,12 @@ from typing import Any
 
 from lockstep.adapter.forking import Fork, past_of, refuse
 from lockstep.adapter.native import Continued, ForkOptions
+from lockstep.log.model import Value
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place
 from lockstep.session.native import guard
 from lockstep.session.native.ran import Recorded
-from lockstep_crewai import again, driving, edited, fresh
+from lockstep_crewai import again, driving, edited, fresh, members
 from lockstep_crewai.crossing import Crossing
 from lockstep_crewai.driving import Drive
 from lockstep_crewai.seams import Seams
@@ -40,8 +41,11 @@ def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Conti
     until = past_of(place, recorded, options)
     edits, steps = edited.read(place, options.edits, until)
     forking = Fork(store, place, options, recorded, until, edits, _HINT)
-    made, root = fresh.made(target, recorded.meta, Seams(_NOBODY, _NOBODY, again=True))
-    with forking.branch() as (journal, plan):
+    made, root, fit = fresh.made(
+        target, recorded, Seams(_NOBODY, _NOBODY, again=True), until=None if options.exact else until
+    )  # fmt: skip
+    own: dict[str, Value] = {members.MEMBERS: fit.members} if fit.members is not None else {}
+    with forking.branch(**own) as (journal, plan):
 
         def crossed() -> None:
             drive.watched = None
@@ -62,7 +66,7 @@ def fork(store: Store, place: Place, target: Any, options: ForkOptions) -> Conti
             told.finish(run)
             if not forking.goes_on(run, ended):
                 break
-        return forking.continued(told.unreached)
+        return forking.continued(told.unreached, fit.changed)
 
 
 async def afork(store: Store, place: Place, target: Any, options: ForkOptions) -> Continued:

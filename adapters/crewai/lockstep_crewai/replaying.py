@@ -33,7 +33,7 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     recorded, server = replaying.recorded, replaying.server
     server.faults += _faults(recorded)
     player = Player(recorded, server.latch, server.hide, until=options.until, faults=server.faults)
-    made, root = fresh.made(target, recorded.meta, Seams(server.stretch(0, 0), player, again=True))
+    made, root, _ = fresh.made(target, recorded, Seams(server.stretch(0, 0), player, again=True))
     drive = Drive(
         server.latch, lambda: (player.moved, replaying.progress), replaying.stuck, options.deadline, replaying
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """Turns: what a user has a wrapped crew, agent or flow do, from its beginning to its end.
 
-A turn is one kickoff of what is wrapped, or one `replay` of a crew. What comes of that on the way is part of it: `kickoff_async` runs `kickoff` in
-a thread, `kickoff_for_each` kicks off a copy for each input, a flow's method kicks off a crew.
+A turn is one kickoff of what is wrapped, or one `replay` of a crew. What comes of that on the way is part of it:
+`kickoff_async` runs `kickoff` in a thread, `kickoff_for_each` kicks off a copy for each input, a flow's method kicks
+off a crew.
 
 A crew or flow that streams (`stream=True`) runs where its reader begins to read, in a thread or task of its own, and is
 kicked off a second time there: that is the turn then.

@@ -52,18 +52,20 @@ def refuse(options: ForkOptions, what: str, tasks: str) -> None:
 
 
 def branched(
-    store: Store, place: Place, plan: Plan, edits: Mapping[str, Value] | None = None, at: int | None = None
-) -> tuple[Journal, Journal, Plan]:
+    store: Store, place: Place, plan: Plan, edits: Mapping[str, Value] | None = None, at: int | None = None,
+    more: Mapping[str, Value] | None = None,
+) -> tuple[Journal, Journal, Plan]:  # fmt: skip
     """The parent, the branch that a plan makes of it, and the plan with the name that it has got. Whoever asks for them
     closes both.
 
     edits  as they were given, by address, where there are others than those of answers
     at     the position that it leaves its parent at, where that is not the last one that it shares
+    more   what the branch says of itself beside
     """
     reader = place.timeline.reader
     meta: Any = reader.meta
     parent = Journal.open(store, reader.info.name, dict(meta), branch=place.address.branch)
-    told = {**forks.told(plan), "step": place.address.step}
+    told = {**(more or {}), **forks.told(plan), "step": place.address.step}
     if edits is not None:
         told["edits"] = dict(edits)
     upto = plan.upto if at is None else at
@@ -147,14 +149,14 @@ class Fork:
         self._reveal: Callable[[Value], Value] = recalled(store.path, place.timeline.reader.meta)[0].reveal
 
     @contextmanager
-    def branch(self) -> Iterator[tuple[Journal, Plan]]:
-        """The branch, made, while it is written; and the plan with its name."""
+    def branch(self, **more: Value) -> Iterator[tuple[Journal, Plan]]:
+        """The branch, made, while it is written; and the plan with its name. `more`: what it says of itself beside."""
         options, parent = self.options, self.place.address.branch
         plan = Plan(
             options.branch or "fork", parent, origin_of(self.place), self.upto, self.until, self.edits.answers,
             options.policy,
         )  # fmt: skip
-        above, journal, plan = branched(self.store, self.place, plan, self.edits.told)
+        above, journal, plan = branched(self.store, self.place, plan, self.edits.told, more=more)
         try:
             yield journal, plan
         finally:
@@ -211,13 +213,13 @@ class Fork:
         # Whoever had it made went on after a turn that had failed, too.
         return ended.error is None or run.status == Status.ERROR
 
-    def continued(self, unreached: tuple[str, ...] = ()) -> Continued:
-        """What became of it. `unreached`: edits of steps that were not made."""
+    def continued(self, unreached: tuple[str, ...] = (), changed: tuple[str, ...] = ()) -> Continued:
+        """What became of it. `unreached`: edits of steps that were not made; `changed`: see `Report`."""
         calls = self.calls
         rest(calls, failed=self.error is not None)
         made = continued(
             self.store, calls, upto=self.upto, began=self._began, origin=origin_of(self.place), results=self.results,
-            error=self.error,
+            error=self.error, changed=changed,
         )  # fmt: skip
         if not unreached or calls.latch.stopped:
             return made

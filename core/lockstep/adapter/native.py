@@ -97,6 +97,7 @@ class ForkOptions(msgspec.Struct, frozen=True, kw_only=True):
               Empty: all run again
     thread    go on as this thread, instead of as a branch of the same one
     within    what was answered and written on the way to the step is kept up to this position: for probes of bisect
+    exact     the target has to be the recorded one past the cut too: likewise
     turn      the last recorded turn that is run, by its number from 1; None: to the end of what was recorded
     deadline  as for a replay
     own       keyword arguments that only this adapter has (`Native.own`)
@@ -108,6 +109,7 @@ class ForkOptions(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ()
     thread: str = ""
     within: int | None = None
+    exact: bool = False
     turn: int | None = None
     deadline: float = 30.0
     own: Mapping[str, Any] = {}

@@ -38,6 +38,7 @@ class Forked(msgspec.Struct, frozen=True):
     live        calls past the cut that ran for real; `reused`, `served` and `edited`: that were answered
     refused     what may not run, in words
     unreached   edits whose calls were not made
+    changed     what of the target is another than was recorded, all of it past the cut, in words
     edits       the places that were to be edited
     shared      the last step that it shares with its parent
     live_from   the first effect that ran for real, as "8.1"; "" for none
@@ -71,6 +72,7 @@ class Forked(msgspec.Struct, frozen=True):
     command: tuple[str, ...] = ()
     coverage: tuple[Coverage, ...] = ()
     faults: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     asked: bool = False
 
 
@@ -184,6 +186,7 @@ def continued(store: str, done: Continued, edits: Sequence[Edit]) -> Forked:
         edits=tuple(editing.told(edit) for edit in edits),
         shared=done.shared, live_from=done.first, last=steps[-1].number if steps else 0, answer=done.answer,
         difference=report.difference, seconds=report.seconds, coverage=report.coverage, faults=report.faults,
+        changed=report.changed,
     )  # fmt: skip
 
 

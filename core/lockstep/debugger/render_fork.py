@@ -15,6 +15,7 @@ _WIDE = 160
 def forking(done: Forked, target: str = "") -> list[Line]:
     """What was served, edited and live; how it ended; and what to do next. `target`: what was named to be run."""
     lines: list[Line] = [[f"  {' · '.join(_course(done))}"]]
+    lines += [[("  changed", "warn"), f": {cut(safe(one), _WIDE)}"] for one in done.changed]
     name: list[Piece] = [("● ", _STATE[done.state]), (safe(done.address), "strong"), "  "]
     if done.refused:
         call, why, *ways = done.refused[0].splitlines()

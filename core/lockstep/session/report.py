@@ -42,6 +42,7 @@ class Report(msgspec.Struct, frozen=True):
     live       fork: calls past the cut that ran for real; `answers`: by how they were answered, those that did not
     refused    fork: what may not run, in words
     unreached  fork: addresses of edited effects whose calls were not made
+    changed    fork: what of the target is another than was recorded, all of it past the cut, in words
     """
 
     mode: str
@@ -68,6 +69,7 @@ class Report(msgspec.Struct, frozen=True):
     answers: dict[str, int] = msgspec.field(default_factory=dict)
     refused: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
     @property
     def uncovered(self) -> tuple[Coverage, ...]:

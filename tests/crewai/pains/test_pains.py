@@ -94,9 +94,43 @@ def test_7154_a_changed_crew_is_refused_with_the_first_task_that_differs(provide
     before = provider.requests
     with pytest.raises(TargetError, match=r"task 2 is poem .*, and was letter"):
         lockstep.replay(run, _other_order)
+    with pytest.raises(TargetError, match=r"task 2 is poem .*, and was letter.* only tasks that begin after its cut"):
+        lockstep.fork(f"{run}:2", _other_order)
     with pytest.raises(TargetError, match=r"task 2 is poem .*, and was letter"):
-        lockstep.fork(f"{run}:1", _other_order)
+        lockstep.bisect(run, _other_order, bad=lambda run: True)
     assert provider.requests == before
+
+
+def test_7154_tasks_past_the_cut_of_a_fork_may_be_others(
+    provider: Provider, command: crew_runs.Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, result = crew_runs.recorded(crews.named("sequential"))
+    before = provider.requests
+    fork = lockstep.fork(f"{run}:1", _other_order)
+    assert (fork.state, fork.live, provider.requests - before) == ("complete", 2, 2)
+    assert fork.result.tasks_output[0].raw == result.tasks_output[0].raw
+    assert fork.report.changed == ("task 2 is poem (of writer), and was letter (of writer)",)
+    assert [step.name for step in crew_runs.steps(fork.address)] == ["input", "research", "poem", "check"]
+    monkeypatch.setattr(crews, "longer", _longer, raising=False)
+    said = command("fork", f"{run}:2", "--target", "crews:longer")
+    assert "changed: task 3, check (of checker), is told something else" in said
+    assert "changed: task 4, poem (of writer), was not there" in said
+    longer = "crewai/desk@fork-2"
+    assert [step.name for step in crew_runs.steps(longer)] == ["input", "research", "letter", "check", "poem"]
+
+    # The branch is of the crew that it was made with.
+    crew_runs.silence(provider, monkeypatch)
+    assert lockstep.replay(fork.address, _other_order).identical
+    assert lockstep.replay(longer, _longer).identical
+    with pytest.raises(TargetError, match=r"task 2 is letter .*, and was poem"):
+        lockstep.replay(fork.address, crews.sequential)
+
+
+def _longer() -> Crew:
+    crew = crews.sequential()
+    crew.tasks[2].expected_output = "a word"
+    crew.tasks.append(crews.task("poem", crew.agents[1]))
+    return crew
 
 
 # People.
