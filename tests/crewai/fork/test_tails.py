@@ -165,19 +165,6 @@ def test_another_prompt_past_the_cut_is_asked_with(provider: Provider) -> None:
     assert (fork.state, fork.live) == ("complete", 1)
 
 
-def test_a_changed_crew_is_refused_with_the_first_task_that_differs(provider: Provider) -> None:
-    kind = crews.named("sequential")
-    run, _ = runs.recorded(kind)
-
-    def make() -> Any:
-        crew = kind.make()
-        crew.tasks[1].description = "Write a poem about {order}."
-        return crew
-
-    with pytest.raises(TargetError, match="letter"):
-        lockstep.fork(f"{run}:1", make)
-
-
 def test_a_live_crew_is_refused(provider: Provider) -> None:
     kind = crews.named("sequential")
     run, _ = runs.recorded(kind)
