@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Sequence
 from typing import Any
 
 from ag2.events import ModelRequest
@@ -13,6 +11,7 @@ from lockstep.errors import LockstepError
 from lockstep.log.address import quote
 from lockstep.log.model import Value
 from lockstep.session import snapshot
+from lockstep.session.native.new import versions
 from lockstep_ag2 import events
 
 PREFIX = "ag2/"
@@ -26,18 +25,7 @@ def name(agent: str, number: int) -> str:
 
 
 def meta(agent: str, stream: str) -> dict[str, Value]:
-    return {"adapter": "ag2", "native": {"agent": agent, "stream": stream}, "versions": dict(_versions())}
-
-
-@functools.cache
-def _versions() -> Mapping[str, Value]:
-    found: dict[str, Value] = {}
-    for distribution in _TESTED:
-        try:
-            found[distribution] = version(distribution)
-        except PackageNotFoundError:
-            continue
-    return found
+    return {"adapter": "ag2", "native": {"agent": agent, "stream": stream}, "versions": dict(versions(*_TESTED))}
 
 
 def begun(

@@ -18,6 +18,7 @@ from lockstep.log import canonical, checkpoints
 from lockstep.log.model import Event, Kind, Status, Value
 from lockstep.log.store import RunReader
 from lockstep.session.native import guard
+from lockstep.session.native.faults import worded
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep.session.native.served import aturn
 from lockstep.session.native.server import Server
@@ -199,7 +200,7 @@ class Playing(Noting):
         self.fault("the state of a step", error)
 
     def fault(self, where: str, error: BaseException) -> None:
-        self._session.server.faults.append(f"{where}: {type(error).__name__}: {error}")
+        self._session.server.faults.append(worded(where, error))
 
     def differs(self, code: Code, reason: str, **about: Any) -> None:
         if "at" not in about and self._next:

@@ -10,6 +10,7 @@ from lockstep.log.model import RunState, Status, Value
 from lockstep.session.native import endings
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.ran import GOES_ON, Ran, Recorded, RecordedStep
+from lockstep.session.native.steps import write
 from lockstep.session.native.turn import Turn
 from lockstep_autogen import again, canonical, layout, stopping
 from lockstep_autogen.halting import Halt
@@ -35,8 +36,7 @@ class Branch:
         self.count = 0
 
     def begin(self, entry: str, request: Mapping[str, Value]) -> None:
-        given: Any = self._journal.hide(canonical.inert(request))
-        self._turn = self._journal.begin_turn(entry, given)
+        self._turn = self._journal.begin_turn(entry, canonical.inert(request))
 
     async def step(self, moment: Moment, halted: str = "") -> None:
         body, next = await self._steps.next(moment)
@@ -45,10 +45,7 @@ class Branch:
         self.write(moment, body, next)
 
     def write(self, moment: Moment, body: dict[str, Value], next: Any) -> None:
-        hidden: Any = self._journal.hide(body)
-        of = next.pos
-        key = self._steps.made(moment, next, hidden)
-        next.pos = self._journal.step(moment.lane, moment.name, moment.source, hidden, key, of)
+        write(self._journal, self._steps, moment, body, next)
         self.count += 1
 
     def end(self, status: str, value: Any, state: RunState | None) -> None:

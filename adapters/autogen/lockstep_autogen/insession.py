@@ -13,7 +13,7 @@ from lockstep_autogen.adapter import adapter
 from lockstep_autogen.layout import WAS, Moment
 
 if TYPE_CHECKING:
-    from lockstep_autogen.recording import Last
+    from lockstep.session.native.steps import Last
 
 
 class Steps:

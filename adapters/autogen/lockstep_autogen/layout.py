@@ -20,25 +20,21 @@ and beside them, counted in no digest,
 A turn that Ctrl-C or a model that failed has cut off has no END: it reads as interrupted. One that ended by another
 exception has one with that.
 
-A step's key is a digest over its own record and the key of the step before in its lane: equal where all that came
-before is equal too.
+What a step's key is, see `lockstep.session.native.steps`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
 import msgspec
 
-from lockstep.log import canonical as bytes_of
-from lockstep.log.checkpoints import CHANNELS, GONE, WHOLE, record
+from lockstep.log.checkpoints import record
 from lockstep.log.model import Value
+from lockstep.session.native import steps
 from lockstep.session.native.ran import CONSISTENT
-
-FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its body's only entry
 
 # Kinds of effects.
 MODEL, TOOL, HUMAN = "model", "tool", "human"
@@ -122,8 +118,5 @@ def one_by_one(told: Value) -> list[str]:
 
 
 def key_of(before: bytes, source: str, name: str, body: Mapping[str, Value]) -> bytes:
-    """The identity of a step. `before`: that of the one before it in its lane, b"" for none."""
-    said: dict[str, Value] = {part: body[part] for part in (CHANNELS, GONE, WHOLE) if part in body}
-    hashed = blake2b(before, digest_size=16)
-    hashed.update(bytes_of.canonical([source, name, said, body.get(CONSISTENT, True)]))
-    return hashed.digest()
+    """See `lockstep.session.native.steps`: whether it was a cut counts too."""
+    return steps.key_of(before, source, name, body, body.get(CONSISTENT, True))

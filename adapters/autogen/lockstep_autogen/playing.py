@@ -13,6 +13,7 @@ from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
 from lockstep.session import difference
 from lockstep.session.native.endings import Ending
+from lockstep.session.native.faults import worded
 from lockstep.session.native.ran import CONSISTENT, Ran, Recorded, RecordedStep
 from lockstep.session.native.serving import Serving
 from lockstep_autogen import canonical, layout, speaking, stopping
@@ -117,7 +118,7 @@ class Player:
         self.ending = Ending(Status.ERROR, error)
 
     def fault(self, where: str, error: BaseException) -> None:
-        self._faults.append(f"{where}: {type(error).__name__}: {error}")
+        self._faults.append(worded(where, error))
 
     async def _step(self, moment: Moment) -> str:
         """Compares a step. Returns why the recorded team was stopped behind it."""

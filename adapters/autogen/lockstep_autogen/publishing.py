@@ -9,7 +9,6 @@ in the last place would undo what the others make of it.
 
 from __future__ import annotations
 
-import logging
 import os
 import warnings
 import weakref
@@ -20,11 +19,11 @@ from autogen_core import DefaultInterventionHandler
 from lockstep.log.address import quote
 from lockstep.log.model import Status, Value
 from lockstep.session import current as sessions
-from lockstep.session.native import Journal
-from lockstep_autogen import books, canonical, layout
+from lockstep.session.native import Journal, new
+from lockstep.session.native.faults import Faults
+from lockstep_autogen import canonical, layout
 from lockstep_autogen.adapter import adapter
-
-log = logging.getLogger("lockstep")
+from lockstep_autogen.recording import DISTRIBUTIONS
 
 _ENTRY = "messages"
 
@@ -95,12 +94,13 @@ class _Writing:
         self._turn: Any = None
         self._before: tuple[int, bytes] = 0, b""
         self._session: Any = None
-        self._told: set[str] = set()
+        self._faults = Faults()
 
     def write(self, lane: str, source: str, channels: dict[str, Value]) -> None:
         journal = self._journal
         if journal is None:
-            journal = self._journal = books.journal(self._store, self._name, "SingleThreadedAgentRuntime", ())
+            about: dict[str, Value] = {"class": "SingleThreadedAgentRuntime", "unseen": []}
+            journal = self._journal = new.journal(self._store, adapter.name, self._name, about, DISTRIBUTIONS)
         if self._turn is None:
             self._turn = journal.begin_turn(_ENTRY, {})
         of, key = self._before
@@ -125,13 +125,4 @@ class _Writing:
                 self.fault("the end of a run", error)
 
     def fault(self, where: str, error: BaseException) -> None:
-        session = sessions.session
-        if session is not None:
-            session.fault(where, error)
-            return
-        said = f"{where}: {type(error).__name__}: {error}"
-        if self._journal is not None:
-            self._journal.fault(where, error)
-        if said not in self._told and len(self._told) < 100:
-            self._told.add(said)
-            log.warning("lockstep could not record: %s", said)
+        self._faults.note(where, error, self._journal)

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lockstep.errors import TargetError
-from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.log.model import Status, Value
 from lockstep.session import current as sessions
 from lockstep.session.call import Call
-from lockstep.session.effects import Ignored
-from lockstep.session.native import Journal
-from lockstep_autogen import attaching, books, canonical, insession, layout, naming, states, stopping
+from lockstep.session.native import Journal, new
+from lockstep.session.native import recording as own
+from lockstep.session.native.steps import Last, write
+from lockstep_autogen import attaching, canonical, insession, layout, naming, states, stopping
+from lockstep_autogen.adapter import adapter
 from lockstep_autogen.attaching import Root
 from lockstep_autogen.layout import Moment
 from lockstep_autogen.seams import Asked, Seams
 
 if TYPE_CHECKING:
-    from lockstep.session.native.turn import Turn
+    pass
 
 log = logging.getLogger("lockstep")
 
-_MOST_FAULTS = 100
-_IGNORED: Any = Ignored()
+DISTRIBUTIONS = ("autogen-agentchat", "autogen-core", "autogen-ext")  # whose versions a run says
 
 
 def attach[T](team: T, *, run: str | None = None, store: str | os.PathLike[str] | None = None) -> T:
@@ -53,14 +54,6 @@ def attach[T](team: T, *, run: str | None = None, store: str | os.PathLike[str] 
     except TargetError as error:
         log.warning("it does not stop: %s", error.message)
     return team
-
-
-class Last(msgspec.Struct):
-    """The step before, in one lane: its position, the channels of its state, its key."""
-
-    pos: int
-    channels: Mapping[str, Value]
-    key: bytes
 
 
 class Steps:
@@ -111,13 +104,14 @@ class Recording:
         self._run = run
         self._store = store
         self._root: Any = lambda: None
-        self._journal: Journal | None = None
-        self._broken = False  # the store cannot be opened: said once
-        self._turn: Turn | None = None
+        self._own = own.Recording("a team", self._made, self._lane)
         self._steps = Steps()
         self._session: insession.Steps | None = None
-        self._faults: set[str] = set()  # that the logger has told
-        self._said: set[str] = set()  # that are in the log
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What could not be recorded, in words."""
+        return self._own.faults
 
     def of(self, root: Root) -> None:
         """What it records."""
@@ -132,28 +126,13 @@ class Recording:
 
     def call(self, lane: str, kind: str, within: Call | None = None) -> Call:
         """See `Calls`."""
-        session = sessions.session
-        if session is not None:
-            found: Call = session.open(kind)
-            return found
-        journal = self.journal()
-        try:
-            return journal.call(lane, kind, within) if journal is not None else _IGNORED
-        except Exception as error:
-            self.fault(f"a {kind} call", error)
-            return _IGNORED  # type: ignore[no-any-return]
+        return self._own.call(lane, kind, within)
 
     # Told.
 
     async def begins(self, asked: Asked, before: Moment) -> None:
-        if self._in_session() is None:
-            try:
-                journal = self.journal()
-                if journal is None:
-                    return
-                self._turn = journal.begin_turn(asked.entry, journal.hide(canonical.inert(asked.request)))
-            except Exception as error:
-                self.fault("begin of a turn", error)
+        if not self._own.begin(asked.entry, lambda: canonical.inert(asked.request)):
+            return
         if asked.entry.startswith(("run", "on_messages")):  # what else is done to a team is a step when it is over
             await self._told(before)
 
@@ -177,47 +156,48 @@ class Recording:
     async def ends(self, result: Any, last: Moment | None) -> None:
         if last is not None and (last.consistent or last.spoken):
             await self._told(last)
-        self._end(Status.OK, result)
+        try:
+            given = returned(result)
+        except Exception as error:
+            self.fault("what a turn returned", error)
+            given = None
+        self._own.end(Status.OK, given)
 
     def fails(self, error: BaseException, last: Moment | None) -> None:
         if last is not None and last.spoken:
             self._told_now(last)
         if isinstance(error, GeneratorExit):
-            self._end(Status.CLOSED, None)
+            self._own.end(Status.CLOSED)
         elif isinstance(error, Exception) and not self._broke(error):
-            self._end(Status.ERROR, error)
+            self._own.end(Status.ERROR, error)
         else:
-            self._leave()
+            self._own.leave()
 
     def fault(self, where: str, error: BaseException) -> None:
-        session = sessions.session
-        if session is not None:
-            session.fault(where, error)
-            return
-        said = f"{where}: {type(error).__name__}: {error}"
-        if self._journal is not None:
-            self._journal.fault(where, error)
-        if said not in self._faults and len(self._faults) < _MOST_FAULTS:
-            self._faults.add(said)
-            log.warning("lockstep could not record: %s", said)
+        self._own.fault(where, error)
 
     # The run.
 
     def journal(self) -> Journal | None:
-        """The run of the team, made when it first has something to record. None where none can be."""
-        if self._journal is None and not self._broken:
-            try:
-                root: Root = self._root()
-                name = self._run or str(root.target.name)
-                kind, members = type(root.target).__name__, naming.members(root.target)
-                self._journal = books.journal(self._store, name, kind, root.unseen, members)
-                if self._journal.run != books.run_name(name):
-                    log.warning("the run of this team is called %s", self._journal.run)
-                weakref.finalize(root.target, self._journal.close)
-            except Exception as error:
-                self._broken = True
-                self.fault("the run of a team", error)
-        return self._journal
+        """See `lockstep.session.native.recording.Recording`."""
+        return self._own.journal()
+
+    def _made(self) -> Journal:
+        root: Root = self._root()
+        name = self._run or str(root.target.name)
+        about: dict[str, Value] = {"class": type(root.target).__name__, "unseen": [*root.unseen]}
+        members = naming.members(root.target)
+        if members:
+            about["members"] = [*members]
+        journal = new.journal(self._store, adapter.name, name, about, DISTRIBUTIONS)
+        if journal.run != new.run_name(adapter.name, name):
+            log.warning("the run of this team is called %s", journal.run)
+        weakref.finalize(root.target, journal.close)
+        return journal
+
+    def _lane(self) -> str:
+        root = self._root()
+        return root.lane if root is not None else ""
 
     def _in_session(self) -> insession.Steps | None:
         session = sessions.session
@@ -255,12 +235,8 @@ class Recording:
             within.step(moment, body, next)
             return
         journal = self.journal()
-        if journal is None:
-            return
-        hidden: Any = journal.hide(body)
-        of = next.pos
-        key = self._steps.made(moment, next, hidden)
-        next.pos = journal.step(moment.lane, moment.name, moment.source, hidden, key, of)
+        if journal is not None:
+            write(journal, self._steps, moment, body, next)
 
     def _broke(self, error: Exception) -> bool:
         """Whether the turn ended because a model did not answer: nothing of the team's own was wrong, so that it was
@@ -268,47 +244,6 @@ class Recording:
         root = self._root()
         broken = root.broken if root is not None else None
         return broken is not None and (broken is error or f"{type(broken).__name__}: {broken}" in str(error))
-
-    def _leave(self) -> None:
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            try:
-                self._say_faults()
-                turn.leave()
-            except Exception as error:
-                self.fault("end of a turn", error)
-
-    def _say_faults(self) -> None:
-        """Says in the log what could not be recorded: it is incomplete."""
-        journal = self._journal
-        if journal is None:
-            return
-        faults = [fault for fault in journal.faults if fault not in self._said]
-        if faults:
-            self._said.update(faults)
-            body: Value = {layout.FAULTS: [journal.hide(fault) for fault in faults]}
-            root = self._root()
-            lane = root.lane if root is not None else ""
-            event = Event(Kind.CAUSE, journal.position(), journal.now(), lane, layout.FAULTS, body=body)
-            journal.append([event], len(faults))
-
-    def _end(self, status: str, value: Any) -> None:
-        turn, self._turn = self._turn, None
-        if turn is None:
-            return
-        try:
-            self._say_faults()
-        except Exception as error:
-            self.fault("what could not be recorded", error)
-        try:
-            given = value if isinstance(value, BaseException) or status != Status.OK else returned(value)
-        except Exception as error:
-            self.fault("what a turn returned", error)
-            given = None
-        try:
-            turn.end(status, given)
-        except Exception as error:
-            self.fault("end of a turn", error)
 
 
 def returned(result: Any) -> Value:

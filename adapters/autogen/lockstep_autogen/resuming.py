@@ -21,13 +21,13 @@ from lockstep.log.store import Store
 from lockstep.log.timeline import Place
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.ran import CONSISTENT, RESTORED, Recorded, RecordedStep
+from lockstep.session.native.steps import Last
 from lockstep.session.native.tailing import Tailing
 from lockstep.session.tail import Plan
 from lockstep_autogen import again, forking, layout, restoring
 from lockstep_autogen.crossing import Crossing
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
-from lockstep_autogen.recording import Last
 from lockstep_autogen.seams import Asked
 
 

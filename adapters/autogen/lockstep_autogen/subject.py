@@ -56,7 +56,7 @@ class AutoGen(telling.Made):
         recording = attached._lockstep_root.seams.told
         journal = recording.journal()
         if journal is None:
-            return replace(done, faults=tuple(recording._faults))
+            return replace(done, faults=recording.faults)
         journal.close()
         return replace(done, run=journal.run, faults=tuple(journal.faults))
 

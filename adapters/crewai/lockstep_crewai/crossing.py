@@ -16,6 +16,7 @@ from lockstep.session.native import endings
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.moment import loop
 from lockstep.session.native.ran import GOES_ON, Ran, Recorded
+from lockstep.session.native.steps import write
 from lockstep.session.native.tailing import Tailing
 from lockstep.session.native.turn import Turn
 from lockstep_crewai import again, layout, replaced
@@ -42,10 +43,7 @@ class Branch:
         body, next = self._steps.next(moment)
         if changes:
             body[layout.EDITED] = replaced.told(changes)
-        hidden: Any = self._journal.hide(body)
-        of = next.pos
-        key = self._steps.made(moment, next, hidden)
-        next.pos = self._journal.step(moment.lane, moment.name, moment.source, hidden, key, of)
+        write(self._journal, self._steps, moment, body, next)
 
     def counts(self, lane: str, tokens: Value) -> None:
         journal = self._journal

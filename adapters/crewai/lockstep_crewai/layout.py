@@ -29,26 +29,22 @@ How many tokens a crew says it has used is a CAUSE event in its lane, with
 A kickoff that Ctrl-C has cut off has no END: it reads as interrupted. One that ended by another exception has one with
 that.
 
-A step's key is a digest over its own record and the key of the step before in its lane: equal where all that came
-before is equal too.
+What a step's key is, see `lockstep.session.native.steps`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
-from lockstep.log import canonical as bytes_of
-from lockstep.log.checkpoints import CHANNELS, GONE, WHOLE, record
+from lockstep.log.checkpoints import record
 from lockstep.log.model import Value
 from lockstep.log.native import LOOP, OWN
 
 TOKENS = "tokens"  # `what` of a CAUSE event, and its body's only entry
 CHECKPOINT = "checkpoint"  # the name of an attachment of a step: {"id", "location", "branch"} of a native checkpoint
-FAULTS = "faults"  # `what` of a CAUSE event: what of ours went wrong, and its body's only entry
 
 # Kinds of effects.
 MODEL, TOOL, HUMAN = "model", "tool", "human"
@@ -127,11 +123,3 @@ def settled(moment: Moment, before: Mapping[str, Value]) -> Moment:
         channels[STATE] = before[STATE]
     annotations = {**moment.annotations, STATE: moment.channels[STATE]}
     return msgspec.structs.replace(moment, channels=channels, annotations=annotations)
-
-
-def key_of(before: bytes, source: str, name: str, body: Mapping[str, Value]) -> bytes:
-    """The identity of a step. `before`: that of the one before it in its lane, b"" for none."""
-    said: dict[str, Value] = {part: body[part] for part in (CHANNELS, GONE, WHOLE) if part in body}
-    hashed = blake2b(before, digest_size=16)
-    hashed.update(bytes_of.canonical([source, name, said]))
-    return hashed.digest()

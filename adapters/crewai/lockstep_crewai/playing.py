@@ -17,6 +17,7 @@ from lockstep.log import checkpoints, untapped
 from lockstep.log.model import Kind, Status, Value
 from lockstep.session import difference
 from lockstep.session.native.endings import Ending
+from lockstep.session.native.faults import worded
 from lockstep.session.native.latch import Latch
 from lockstep.session.native.ran import Ran, Recorded, RecordedStep
 from lockstep.session.native.serving import Serving
@@ -127,7 +128,7 @@ class Player:
 
     def fault(self, where: str, error: BaseException) -> None:
         """See `Told`."""
-        self._faults.append(f"{where}: {type(error).__name__}: {error}")
+        self._faults.append(worded(where, error))
 
     # How they compare.
 

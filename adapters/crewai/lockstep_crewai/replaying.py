@@ -12,11 +12,9 @@ from typing import Any
 
 from lockstep.adapter.native import Played, ReplayOptions
 from lockstep.adapter.replaying import Replaying
-from lockstep.log.model import Kind
 from lockstep.log.store import RunReader
-from lockstep.session.native import guard
-from lockstep.session.native.ran import Recorded
-from lockstep_crewai import again, driving, fresh, layout
+from lockstep.session.native import faults, guard
+from lockstep_crewai import again, driving, fresh
 from lockstep_crewai.driving import Drive
 from lockstep_crewai.playing import Player
 from lockstep_crewai.seams import Seams
@@ -31,7 +29,7 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a run, in a thread of its own. Raises TargetError LS402 where it cannot begin."""
     replaying = Replaying(reader, options, "a crew", _HINT, again.TERMS)
     recorded, server = replaying.recorded, replaying.server
-    server.faults += _faults(recorded)
+    server.faults += [f"when it was recorded: {fault}" for fault in faults.recorded(recorded.record)]
     player = Player(recorded, server.latch, server.hide, until=options.until, faults=server.faults)
     made, root, _ = fresh.made(target, recorded, Seams(server.stretch(0, 0), player, again=True))
     drive = Drive(
@@ -56,14 +54,3 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
 async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """The same under a running loop, which goes on meanwhile."""
     return await asyncio.to_thread(replay, reader, target, options)
-
-
-def _faults(recorded: Recorded) -> list[str]:
-    """What could not be recorded: what is replayed is not all that was done."""
-    found: list[str] = []
-    for seq, event in recorded.record.heads:
-        if event.kind is Kind.CAUSE and event.what == layout.FAULTS:
-            told = recorded.record.field(seq, layout.FAULTS)
-            said = told if isinstance(told, list) else []
-            found += [f"when it was recorded: {each}" for each in said if isinstance(each, str)]
-    return found

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from lockstep.log.model import Value
+from lockstep.session.native.steps import Last, key_of
 from lockstep_crewai import layout
 from lockstep_crewai.layout import Moment
-
-
-class Last(msgspec.Struct):
-    """The step before, in one lane: its position, its channels, its key; and how many of its turn there are so far."""
-
-    pos: int
-    channels: Mapping[str, Value]
-    key: bytes
-    number: int = 0
-
 
 _NONE = Last(0, {}, b"")
 
@@ -46,7 +35,7 @@ class Steps:
 
     def made(self, moment: Moment, next: Last, body: Mapping[str, Value]) -> bytes:
         """The key of a step, by its hidden record; the next one of its lane is made against it."""
-        next.key = layout.key_of(next.key, moment.source, moment.name, body)
+        next.key = key_of(next.key, moment.source, moment.name, body)
         self.last[moment.lane] = next
         self.count += 1
         return next.key

@@ -32,7 +32,7 @@ class CrewAI(telling.Made):
         "lockstep.session.native.journal:Journal.emit",
         "lockstep_crewai.models:question",
         "lockstep_crewai.canonical:result",
-        "lockstep_crewai.layout:key_of",
+        "lockstep_crewai.steps:key_of",
     )
     core_hooks: tuple[str, ...] = (
         "lockstep.session.secrets:Secrets.asked",
@@ -58,7 +58,7 @@ class CrewAI(telling.Made):
         recording: Any = root.seams.told
         journal = recording.journal()
         if journal is None:
-            return replace(done, faults=tuple(recording.faults))
+            return replace(done, faults=recording.faults)
         journal.close()
         return replace(done, run=journal.run, faults=tuple(journal.faults))
 

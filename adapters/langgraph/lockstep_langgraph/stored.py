@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
@@ -20,6 +18,7 @@ from lockstep.log.model import Event, Kind, Value
 from lockstep.log.placeholders import MARK
 from lockstep.log.store import Store, open_store
 from lockstep.session.native import Journal
+from lockstep.session.native.new import versions
 from lockstep_langgraph.shelves import MAIN, Book, Branch, Replaced
 
 PREFIX = "langgraph/"
@@ -272,16 +271,5 @@ def _name(thread: str) -> str:
 
 
 def _meta(thread: str) -> dict[str, Value]:
-    return {"adapter": "langgraph", "native": {"thread": thread}, "versions": dict(_versions())}
-
-
-@functools.cache
-def _versions() -> dict[str, Value]:
-    """Reading them takes milliseconds, and every new thread says them."""
-    found: dict[str, Value] = {}
-    for name in ("langgraph", "langgraph-checkpoint", "langchain-core"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    known = versions("langgraph", "langgraph-checkpoint", "langchain-core")
+    return {"adapter": "langgraph", "native": {"thread": thread}, "versions": dict(known)}

@@ -30,7 +30,6 @@ LANE = "main"  # of the context, and of actions that are no page's
 READ = "read"  # what follows the lane of a page, of what is only looked at
 BEGAN = "action"  # `what` of the CAUSE event where an action begins; name: its number
 MARK = "step"  # the api of a step that was marked by hand
-FAULTS = "faults"  # of one that tells what could not be recorded
 
 CONTEXT = "context"  # the name of the turn
 INPUT, ACTION = "input", "action"  # `what` of steps

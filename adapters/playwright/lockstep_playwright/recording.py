@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lockstep.log.model import Event, Kind, Status, Value
+from lockstep.log.model import Kind, Status, Value
+from lockstep.session.native import faults as told
 from lockstep.session.native.calls import Calls
-from lockstep.session.native.journal import Journal, Place
+from lockstep.session.native.journal import Journal
+from lockstep.session.native.told import Place
 from lockstep.session.policy import Declared
 from lockstep_playwright import layout
 from lockstep_playwright.actions import Action, Done, Given
 
 LOOKS = Declared("read", "by what it is")
-_MOST_FAULTS = 100
 
 
 class Recorder:
@@ -66,9 +67,7 @@ class Recorder:
         faults = [*self.faults, *self.journal.faults]
         if faults:
             try:
-                body: Value = {layout.FAULTS: [self.journal.hide(fault) for fault in faults[:_MOST_FAULTS]]}
-                at, pos = self.journal.now(), self.journal.position()
-                self.journal.append([Event(Kind.CAUSE, pos, at, layout.LANE, layout.FAULTS, body=body)], len(faults))
+                told.store(self.journal, layout.LANE, faults)
             except Exception as error:
                 self.fault("what could not be recorded", error)
         if self._turn is not None:
@@ -169,8 +168,7 @@ class Recorder:
 
     def fault(self, where: str, error: BaseException) -> None:
         """An error of our own: the program goes on, and the run is called incomplete."""
-        if len(self.faults) < _MOST_FAULTS:
-            self.faults.append(f"{where}: {type(error).__name__}: {error}")
+        told.add(self.faults, told.worded(where, error))
 
 
 def record_of(action: Action, done: Done) -> dict[str, Value]:

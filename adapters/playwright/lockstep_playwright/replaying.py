@@ -17,6 +17,7 @@ from lockstep.errors import Code, TargetError
 from lockstep.log.store import RunReader
 from lockstep.session import coverage
 from lockstep.session.native.endings import Ended
+from lockstep.session.native.faults import worded
 from lockstep.session.native.server import Server
 from lockstep.session.report import Coverage
 from lockstep_playwright import hosting
@@ -68,7 +69,7 @@ class Session:
         self.drive = Drive(recorded, own, asked, network, self.player, self._fault, apart, self.player.start)
 
     def _fault(self, where: str, error: BaseException) -> None:
-        self.server.faults.append(f"{where}: {type(error).__name__}: {error}")
+        self.server.faults.append(worded(where, error))
 
     def played(self, ended: Ended) -> Played:
         """How it went, once it is through."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
@@ -36,9 +36,11 @@ from lockstep.session import exceptions, rules
 from lockstep.session.call import Call
 from lockstep.session.effects import LiveCall
 from lockstep.session.native.calls import UNCOUNTED, Strand, Uncounted
+from lockstep.session.native.faults import add, worded
 from lockstep.session.native.group import group
 from lockstep.session.native.kept import Kept
 from lockstep.session.native.moment import moment
+from lockstep.session.native.told import Place, Told
 from lockstep.session.native.turn import Turn
 from lockstep.session.policy import EffectRules
 from lockstep.session.writer import BOUND, Finish, weight
@@ -49,20 +51,6 @@ if TYPE_CHECKING:
 
 ROOT = "main"
 _REMEMBERED = 4096  # calls that are over, of which a late child may still speak
-_MOST_FAULTS = 100
-
-
-class Place:
-    """Of a step that closes here and whose record is not there yet: what is told later is stored behind it."""
-
-    __slots__ = ("event", "open")
-
-    def __init__(self) -> None:
-        self.event: Event | None = None  # None of one that was given up
-        self.open = True
-
-    def fill(self, event: Event | None) -> None:
-        self.event, self.open = event, False
 
 
 class Journal:
@@ -98,7 +86,7 @@ class Journal:
         self._numbers: Callable[[], int] = itertools.count(-1, -1).__next__
         self._strands: dict[str, Strand] = {}
         self._lock: Any = untapped.RLock()  # of all below, and of the stream
-        self._told: deque[tuple[Event | Place, Finish | None]] = deque()
+        self._told = Told()
         self._ready: list[Event] = []  # finished, and not stored yet: the store could not be written
         self._due = False
         self._real: dict[int, int] = {}  # provisional position -> position
@@ -172,7 +160,7 @@ class Journal:
             at = moment() if kind is Kind.END or kind is Kind.PART else -1
             time = when + self._ahead if when else self.now()
             event = Event(kind, pos, time, lane, what, name, of, at, b"", body)
-            self._told.append((event, finish or (None if hidden or body is None else self._hidden)))
+            self._told.add(event, finish or (None if hidden or body is None else self._hidden))
             if not self._due:
                 self._due = True
                 group.nudge(self)
@@ -187,8 +175,7 @@ class Journal:
 
     def fault(self, where: str, error: BaseException) -> None:
         """An error of our own in recording a call: the program goes on."""
-        if len(self.faults) < _MOST_FAULTS:
-            self.faults.append(f"{where}: {type(error).__name__}: {error}")
+        add(self.faults, worded(where, error))
 
     def now(self) -> int:
         """Nanoseconds since the run began."""
@@ -223,9 +210,7 @@ class Journal:
     def keep_place(self) -> Place:
         """A step closes here, with a record that `step` is told later, or never: what is told from now on waits until
         then, or until its turn ends."""
-        place = Place()
-        self._told.append((place, None))
-        return place
+        return self._told.keep()
 
     def step(
         self, lane: str, name: str, source: str, body: Value, key: bytes, of: int = 0, place: Place | None = None
@@ -397,28 +382,11 @@ class Journal:
 
     def _give_up_places(self) -> None:
         with self._lock:
-            for told, _ in tuple(self._told):
-                if isinstance(told, Place) and told.open:
-                    told.fill(None)
-
-    def _taken(self) -> Iterator[Event]:
-        """What was told, finished, up to the first place that is still open."""
-        told = self._told
-        for _ in range(len(told)):
-            event, finish = told[0]
-            if isinstance(event, Place):
-                if event.open:
-                    return
-                finished = event.event
-            else:
-                finished = self._finished(event, finish)
-            told.popleft()
-            if finished is not None:
-                yield finished
+            self._told.give_up()
 
     def _append(self, own: Sequence[Event], faults: int = 0) -> tuple[Event, ...]:
         self._due = False
-        ready = [*self._ready, *self._taken()]
+        ready = [*self._ready, *self._told.take(self._finished)]
         events = [*ready, *own]
         if not events:
             return ()

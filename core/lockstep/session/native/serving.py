@@ -20,6 +20,7 @@ from lockstep.session import engine, findings, sites
 from lockstep.session.call import Call
 from lockstep.session.handed import Handed, served
 from lockstep.session.native.calls import Strand
+from lockstep.session.native.faults import worded
 from lockstep.session.native.latch import Latch
 from lockstep.session.native.order import Order
 from lockstep.session.native.served import NativeCall
@@ -205,7 +206,7 @@ class Serving:
 
     def fault(self, where: str, error: BaseException) -> None:
         """An error of our own while serving: the replay is not called identical."""
-        self.faults.append(f"{where}: {type(error).__name__}: {error}")
+        self.faults.append(worded(where, error))
 
     def raise_latched(self) -> NoReturn:
         self.latched.raise_it()
