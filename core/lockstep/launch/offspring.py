@@ -36,7 +36,7 @@ def _place() -> str:
 
 def _forked(before: Any, session: Any, lane: Any) -> None:
     global _here
-    if lane is None:
+    if lane is None or not before.meeting:  # of a session that `begin` has not prepared, nobody hears of a child
         return
     from lockstep.launch.followed import Followed
     from lockstep.launch.settings import Settings

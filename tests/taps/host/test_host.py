@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import lockstep
 from lockstep.taps.host import names, pids, processors
 
 
@@ -107,6 +108,24 @@ def test_a_forked_child_has_an_id_of_its_own(session: Any, recorded_elsewhere: A
     assert session.result == 0
     session.replay(program)
     assert session.result == 0
+
+
+def test_a_forked_child_that_nobody_waits_for_leaves_nothing_behind(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def program() -> int:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        return os.waitpid(child, 0)[1]
+
+    with lockstep.record("earlier", store=tmp_path / "earlier.db"):
+        pass  # the children of such a session report to it: from here on this process looks after forks
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    session.same(program)
+    assert session.result == 0 and os.listdir(here) == []
 
 
 def test_another_python_is_named(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
