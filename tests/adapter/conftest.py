@@ -21,7 +21,7 @@ def program(target, given):
 
 adapter = Adapter(
     name="{name}", title="Toy", distribution="toykit", modules=("toykit",), tested=Versions("1.2", "1.4"),
-    instrument=attach, steps=Steps(kind="toy", what="each toy", state=str),
+    instrument=attach, steps=Steps(kind="toy", what="each toy"),
     restore=Way(exact=False, reason="too lossy"), re_execute=Way(exact=True),
     target=Target(what="a toy", inputs="recorded", accepts=lambda target: hasattr(target, "toy"), program=program),
     subject="lockstep_{name}:subject",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lockstep.adapter.late import Later
 from lockstep.adapter.native import Native
 from lockstep.log.model import Value
 
@@ -32,16 +31,12 @@ class Versions(msgspec.Struct, frozen=True):
 class Steps(msgspec.Struct, frozen=True):
     """What the framework's native checkpoints are in a run.
 
-    kind   what `lockstep log` calls such a step
-    what   which checkpoints these are, in a few words
-    state  makes inert data of a native checkpoint, while recording: what `show` prints and `--set ADDRESS:path` edits.
-           From then on nothing of the framework is needed to read the run, and nothing of it is imported. By default
-           what makes data of any object
+    kind  what `lockstep log` calls such a step
+    what  which checkpoints these are, in a few words
     """
 
     kind: str
     what: str
-    state: Callable[[Any], Value] = Later("lockstep.session.snapshot:to_value")
 
 
 class Way(msgspec.Struct, frozen=True):

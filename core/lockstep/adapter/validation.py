@@ -84,7 +84,6 @@ def _wrong(adapter: Adapter, name: str) -> Iterator[str]:
     if versions.before(adapter.tested.newest, adapter.tested.oldest):
         yield f"tested ends with {adapter.tested.newest}, before it begins with {adapter.tested.oldest}"
     yield from _texts(adapter.steps, "kind", "what", within="steps.")
-    yield from _function("steps.state", adapter.steps.state, 1)
     yield from _texts(adapter.target, "what", "inputs", within="target.")
     yield from _function("target.accepts", adapter.target.accepts, 1)
     yield from _function("target.program", adapter.target.program, 2)
