@@ -8,11 +8,10 @@
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +21,9 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import page
+import tables
 from contenders import WORKLOADS, run
-from rounds import figure
+from tables import Row
 
 TITLES = {"bare": "not recorded", "dumped": "its state saved at each turn", "recorded": "recorded"}
 WAYS = (*TITLES,)
@@ -40,21 +40,6 @@ class Sizes(msgspec.Struct, frozen=True):
 
 FULL = Sizes(rounds=5, turns=200)
 QUICK = Sizes(rounds=2, turns=40)
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One line of the table: a figure in every round. `most`: it is at most this."""
-
-    title: str
-    unit: str
-    figures: Sequence[float]
-    most: float | None = None
-
-    def cells(self) -> tuple[str, ...]:
-        goal = ""
-        if self.most is not None:
-            goal = f"≤ {self.most:g}: {'yes' if statistics.median(self.figures) <= self.most else 'NO'}"
-        return self.title, self.unit, figure(self.figures), goal
 
 
 @contextmanager
@@ -118,16 +103,11 @@ def _ratios(many: str, found: Found, most: float | None) -> Iterator[Row]:
             yield Row(f"{many}, {TITLES[way]} / not recorded", unit, ratio, goal)
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    heads = ("", "unit", "Lockstep", "goal"), ("---", "---", "--:", "---")
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *(row.cells() for row in rows)))
-
-
 def main() -> None:
     asked = page.asked(__doc__)
     rows = measure(QUICK if asked.quick else FULL, lambda text: print(text, flush=True))
     if asked.write:
-        page.write("autogen", markdown(rows), {"autogen-agentchat": version("autogen-agentchat")})
+        page.write("autogen", tables.of_rows(rows), {"autogen-agentchat": version("autogen-agentchat")})
 
 
 if __name__ == "__main__":

@@ -23,10 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "playwright"))
 
 import page
+import tables
 from browser_site import Site
 from contenders import BARE, OURS, WORKLOADS, run
 from observing import OBSERVABLES
-from rounds import figure
+from tables import Row
 
 from lockstep_playwright.browsers import find_chromium
 
@@ -66,25 +67,6 @@ class Fidelity(msgspec.Struct, frozen=True):
         shown = f"{low}" if low == high else f"{low} to {high}"
         equal = f"{shown} of {len(OBSERVABLES)}"
         return WAYS[self.way], equal, _range(self.requests), _range(self.connects), others or "-"
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One line of the second table: a figure in every round. `most`, `least`: it is at most, or at least, this."""
-
-    title: str
-    unit: str
-    figures: Sequence[float]
-    most: float | None = None
-    least: float | None = None
-
-    def cells(self) -> tuple[str, ...]:
-        middle = statistics.median(self.figures)
-        goal = ""
-        if self.most is not None:
-            goal = f"≤ {self.most:g}: {'yes' if middle <= self.most else 'NO'}"
-        if self.least is not None:
-            goal = f"≥ {self.least:g}: {'yes' if middle >= self.least else 'NO'}"
-        return self.title, self.unit, figure(self.figures), goal
 
 
 def _range(values: Sequence[int]) -> str:
@@ -158,9 +140,8 @@ def shown[T: (Fidelity, Row)](items: Iterator[T], show: Callable[[str], object])
 def markdown(seen: Sequence[Fidelity], rows: Sequence[Row]) -> str:
     """Both tables."""
     heads = ("", "observables equal", "requests that left", "connects", "what differed, in how many replays")
-    first = (heads, ("---", "--:", "--:", "--:", "---"), *(each.cells() for each in seen))
-    second = (("", "unit", "Lockstep", "goal"), ("---", "---", "--:", "---"), *(row.cells() for row in rows))
-    return "\n\n".join("\n".join(f"| {' | '.join(cells)} |" for cells in table) for table in (first, second))
+    first = tables.markdown(heads, ("---", "--:", "--:", "--:", "---"), (each.cells() for each in seen))
+    return f"{first}\n\n{tables.of_rows(rows)}"
 
 
 def main() -> None:

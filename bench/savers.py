@@ -20,6 +20,7 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import page
+import tables
 from contenders import WORKLOADS, run
 from rounds import figure, turned
 
@@ -160,7 +161,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def markdown(rows: Sequence[Row]) -> str:
     ruler = ("---", "---", *("--:" for _ in _HEADS), "---")
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (_HEAD, ruler, *(row.cells() for row in rows)))
+    return tables.markdown(_HEAD, ruler, (row.cells() for row in rows))
 
 
 def main() -> None:

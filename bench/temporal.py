@@ -8,10 +8,9 @@
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,8 +19,9 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import page
+import tables
 from contenders import WORKLOADS, run, told
-from rounds import figure
+from tables import Row
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -35,21 +35,6 @@ class Sizes(msgspec.Struct, frozen=True):
 
 FULL = Sizes(rounds=3, lengths=(500, 1000, 2000), runs=20)
 QUICK = Sizes(rounds=1, lengths=(50, 100, 200), runs=3)
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One line of the table: a figure in every round. `most`: it is at most this."""
-
-    title: str
-    unit: str
-    figures: Sequence[float]
-    most: float | None = None
-
-    def cells(self) -> tuple[str, ...]:
-        goal = ""
-        if self.most is not None:
-            goal = f"≤ {self.most:g}: {'yes' if statistics.median(self.figures) <= self.most else 'NO'}"
-        return self.title, self.unit, figure(self.figures), goal
 
 
 def _costs(*words: object, workload: str = "workflow_costs.py") -> dict[str, float]:
@@ -140,16 +125,11 @@ def measure(sizes: Sizes, show: Callable[[str], object]) -> list[Row]:
     return rows
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    heads = ("", "unit", "Lockstep", "goal"), ("---", "---", "--:", "---")
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *(row.cells() for row in rows)))
-
-
 def main() -> None:
     asked = page.asked(__doc__)
     rows = measure(QUICK if asked.quick else FULL, lambda text: print(text, flush=True))
     if asked.write:
-        page.write("temporal", markdown(rows), {"temporalio": version("temporalio")})
+        page.write("temporal", tables.of_rows(rows), {"temporalio": version("temporalio")})
 
 
 if __name__ == "__main__":

@@ -27,13 +27,7 @@ class Ag2(telling.Made):
         "lockstep_ag2.responses:told",
         "lockstep_ag2.states:History.seen",
     )
-    core_hooks: tuple[str, ...] = (
-        "lockstep.session.secrets:Secrets.asked",
-        "lockstep.session.secrets:Secrets.hide",
-        "lockstep.session.handed:Handed.end",
-        "lockstep.session.native.journal:Journal.step",
-        "lockstep.log.sqlite.shared:SharedStream.append",
-    )
+    core_hooks: tuple[str, ...] = telling.NATIVE_HOOKS
 
     def run(self, work: Work) -> Done:
         return asyncio.run(_talk(work, None))

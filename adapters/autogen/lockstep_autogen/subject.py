@@ -33,13 +33,7 @@ class AutoGen(telling.Made):
         "lockstep_autogen.states:channels",
         "lockstep_autogen.layout:key_of",
     )
-    core_hooks: tuple[str, ...] = (
-        "lockstep.session.secrets:Secrets.asked",
-        "lockstep.session.secrets:Secrets.hide",
-        "lockstep.session.handed:Handed.end",
-        "lockstep.session.native.journal:Journal.step",
-        "lockstep.log.sqlite.shared:SharedStream.append",
-    )
+    core_hooks: tuple[str, ...] = telling.NATIVE_HOOKS
 
     def run(self, work: Work) -> Done:
         pieces: list[str] = []

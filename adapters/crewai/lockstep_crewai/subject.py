@@ -34,13 +34,7 @@ class CrewAI(telling.Made):
         "lockstep_crewai.canonical:result",
         "lockstep_crewai.steps:key_of",
     )
-    core_hooks: tuple[str, ...] = (
-        "lockstep.session.secrets:Secrets.asked",
-        "lockstep.session.secrets:Secrets.hide",
-        "lockstep.session.handed:Handed.end",
-        "lockstep.session.native.journal:Journal.step",
-        "lockstep.log.sqlite.shared:SharedStream.append",
-    )
+    core_hooks: tuple[str, ...] = telling.NATIVE_HOOKS
 
     def run(self, work: Work) -> Done:
         pieces: list[str] = []

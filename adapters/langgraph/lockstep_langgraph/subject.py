@@ -34,13 +34,7 @@ class LangGraph:
         "lockstep_langgraph.answers:asked",
         "lockstep_langgraph.asked:returned",
     )
-    core_hooks: tuple[str, ...] = (
-        "lockstep.session.secrets:Secrets.asked",
-        "lockstep.session.secrets:Secrets.hide",
-        "lockstep.session.handed:Handed.end",
-        "lockstep.session.native.journal:Journal.step",
-        "lockstep.log.sqlite.shared:SharedStream.append",
-    )
+    core_hooks: tuple[str, ...] = telling.NATIVE_HOOKS
     # A checkpointer that says that it has kept a state has kept it, and without the secrets in it.
     relied: tuple[str, ...] = (
         "lockstep.session.secrets:Secrets.hide",

@@ -21,7 +21,6 @@ from lockstep.debugger import acted
 from lockstep.errors import Code, TargetError
 from lockstep.log.address import called
 from lockstep.log.model import Event, Kind, Value
-from lockstep.log.steps import TURN
 from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
 from lockstep_playwright import layout
@@ -82,7 +81,7 @@ class Recorded:
 
     def __init__(self, reader: RunReader) -> None:
         self.reader = reader
-        self.record = _Record(reader)
+        self.record = Record(reader, again=True)
         self.meta: Mapping[str, Any] = reader.meta if isinstance(reader.meta, Mapping) else {}
         self.address = called(reader.info.name, reader.branch)
 
@@ -203,17 +202,6 @@ class Recorded:
                 "compared, and nothing of it be run again",
             )
         return found
-
-
-class _Record(Record):
-    """What was in flight where a branch left another one is no part of it: it is asked for anew."""
-
-    @cached_property
-    def _begun(self) -> list[tuple[int, Event]]:
-        every = [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
-        ended = {event.of for _, event in self.heads if event.kind is Kind.END}
-        left = max((event.pos for _, event in self.heads if event.kind is Kind.FORK), default=0)
-        return [(seq, event) for seq, event in every if event.pos > left or event.pos in ended]
 
 
 def _begins(event: Event) -> bool:

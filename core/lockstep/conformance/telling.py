@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from lockstep.debugger.verdict import Verdict
 
 
+# Of the core, by which an adapter records to a run of its framework's own: `Subject.core_hooks`.
+NATIVE_HOOKS = (
+    "lockstep.session.secrets:Secrets.asked",
+    "lockstep.session.secrets:Secrets.hide",
+    "lockstep.session.handed:Handed.end",
+    "lockstep.session.native.journal:Journal.step",
+    "lockstep.log.sqlite.shared:SharedStream.append",
+)
+
 type Told = Callable[[BaseException | None], str]
 
 

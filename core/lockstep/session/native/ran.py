@@ -18,7 +18,6 @@ import msgspec
 
 from lockstep.log.address import called
 from lockstep.log.model import Event, Kind, Status, Value
-from lockstep.log.steps import TURN
 from lockstep.log.store import RunReader
 from lockstep.session.native.record import Record, RecordedTurn
 
@@ -92,7 +91,7 @@ class Recorded:
 
     def __init__(self, reader: RunReader) -> None:
         self.reader = reader
-        self.record = _Record(reader)
+        self.record = Record(reader, again=True)
         self.meta: Mapping[str, Any] = reader.meta if isinstance(reader.meta, Mapping) else {}
         self.address = called(reader.info.name, reader.branch)
 
@@ -143,14 +142,3 @@ class Recorded:
     def is_broken(self, step: RecordedStep) -> bool:
         """Whether a step is what had been said when a run was cut off, and no cut."""
         return self.record.field(step.seq, CONSISTENT) is False
-
-
-class _Record(Record):
-    """What was in flight where a branch left another one is no part of it: it is asked for anew."""
-
-    @cached_property
-    def _begun(self) -> list[tuple[int, Event]]:
-        every = [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
-        ended = {event.of for _, event in self.heads if event.kind is Kind.END}
-        left = max((event.pos for _, event in self.heads if event.kind is Kind.FORK), default=0)
-        return [(seq, event) for seq, event in every if event.pos > left or event.pos in ended]

@@ -54,12 +54,14 @@ class RecordedTurn(msgspec.Struct, frozen=True):
 class Record:
     """One branch of a native run, read. Reads the heads of its events once, and bodies when they are asked for.
 
-    upto  position after which it knows of nothing: that of the branch's last event, if not told
+    upto   position after which it knows of nothing: that of the branch's last event, if not told
+    again  what was in flight where a branch left another one is no part of it: it is asked for anew
     """
 
-    def __init__(self, reader: RunReader, upto: int = sys.maxsize) -> None:
+    def __init__(self, reader: RunReader, upto: int = sys.maxsize, *, again: bool = False) -> None:
         self.reader = reader
         self.upto = upto
+        self._again = again
 
     @cached_property
     def heads(self) -> list[tuple[int, Event]]:
@@ -131,7 +133,12 @@ class Record:
     @cached_property
     def _begun(self) -> list[tuple[int, Event]]:
         """The BEGIN events of calls, with their numbers (seq)."""
-        return [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
+        every = [(seq, event) for seq, event in self.heads if event.kind is Kind.BEGIN and event.what != TURN]
+        if not self._again:
+            return every
+        ended = {event.of for _, event in self.heads if event.kind is Kind.END}
+        left = max((event.pos for _, event in self.heads if event.kind is Kind.FORK), default=0)
+        return [(seq, event) for seq, event in every if event.pos > left or event.pos in ended]
 
     @cached_property
     def _pieces(self) -> dict[int, list[tuple[int, Event]]]:
