@@ -17,17 +17,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from lockstep.debugger import edited, raised
 from lockstep.debugger import edits as editing
-from lockstep.debugger import outcomes, paths, raised
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
-from lockstep.debugger.plan import Edited, first_of
+from lockstep.debugger.plan import Edited
 from lockstep.errors import Code, EditError
 from lockstep.log.address import quote
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import Effect, Place, Step, Timeline
 from lockstep.session.call import Piece
-from lockstep.session.tail import Edit as Answered
 from lockstep_autogen import humans, layout
 
 _CONTENT = "content"
@@ -40,20 +39,7 @@ _EXIT = "exit_code"  # of a CodeResult
 def read(place: Place, edits: Sequence[Edit], until: int) -> Edited:
     """The edits of a fork that leaves at `place`, up to position `until`. Raises AddressError LS206, EditError LS211 to
     LS213."""
-    timeline = place.timeline
-    by = plans.grouped(place, edits, _find)
-    made: list[Answered] = []
-    for pos, (effect, given) in by.items():
-        plans.in_time(place, given[0], effect.end.pos if effect.end is not None else until + 1, until)
-        told = {editing.told(edit): _inert(edit.value) for edit in given}
-        made.append(Answered(pos, told, _pieces(timeline, effect, given)))
-    told = {address: value for each in made for address, value in each.told.items()}
-    return Edited(tuple(made), told, first_of(timeline, (effect for effect, _ in by.values())))
-
-
-def _inert(value: Any) -> Value:
-    found: Value = outcomes.from_python(value)
-    return found
+    return edited.read(place, plans.grouped(place, edits, _find), until, _pieces)
 
 
 def _find(timeline: Timeline, address: str) -> Effect:
@@ -77,21 +63,9 @@ def _said(step: Step) -> Effect | None:
 
 
 def _pieces(timeline: Timeline, effect: Effect, edits: Sequence[Edit]) -> tuple[Piece, ...]:
-    address = edits[0].address
-    parts = [] if effect.kind == layout.TOOL else list(timeline.parts(effect))
-    recorded = timeline.outcome(effect)
-    answered: Value = recorded if effect.status is Status.OK else None
-    try:
-        for edit in edits:
-            answered = _CHANGED.get(effect.kind, _any)(effect, answered, edit.path, _inert(edit.value))
-        if raised.is_raise(answered):
-            return (Piece(raised.encoded(answered, recorded if effect.status is Status.ERROR else None), Status.ERROR),)
-    except EditError as error:
-        raise EditError(error.code, f"{address}: {error.message}") from None
-    whole = outcomes.from_json(answered)
-    if effect.kind == layout.MODEL and parts:
-        return (*_spoken(parts, whole), Piece(whole, Status.OK))
-    return (Piece(whole, Status.OK),)
+    end = edited.last(timeline, effect, edits, _CHANGED.get(effect.kind, edited.changed))
+    parts = list(timeline.parts(effect)) if effect.kind == layout.MODEL and end.status is Status.OK else []
+    return (*_spoken(parts, end.value), end) if parts else (end,)
 
 
 def _spoken(parts: Sequence[Value], whole: Value) -> tuple[Piece, ...]:
@@ -115,7 +89,7 @@ def _model(effect: Effect, before: Value, path: str, value: Value) -> Value:
         "finish_reason": _SAID, _CONTENT: "", "usage": {"prompt_tokens": 0, "completion_tokens": 0}, "cached": False,
         "logprobs": None, "thought": None, **(before if isinstance(before, dict) else {}),
     }  # fmt: skip
-    after = _put(base, path.removeprefix("value."), value)
+    after = edited.put(base, path.removeprefix("value."), value)
     if not isinstance(after, dict) or not isinstance(after.get(_CONTENT), (str, list)):
         raise EditError(
             Code.UNEDITABLE,
@@ -133,7 +107,7 @@ def _model(effect: Effect, before: Value, path: str, value: Value) -> Value:
 def _tool(effect: Effect, before: Value, path: str, value: Value) -> Value:
     had: Any = before if isinstance(before, dict) else {}
     if path:
-        return _put(before if before is not None else _result(effect.name, ""), path, value)
+        return edited.put(before if before is not None else _result(effect.name, ""), path, value)
     if _EXIT in had:
         return {_EXIT: 0, "output": value} if isinstance(value, str) else value
     if had and _RESULT not in had:
@@ -149,15 +123,6 @@ def _tool(effect: Effect, before: Value, path: str, value: Value) -> Value:
 def _result(name: str, text: str, *, failed: bool = False) -> dict[str, Value]:
     content: Value = [{"type": "TextResultContent", _CONTENT: text}]
     return {"type": "ToolResult", "name": name, _RESULT: content, "is_error": failed}
-
-
-def _any(effect: Effect, before: Value, path: str, value: Value) -> Value:
-    return value if not path else _put(before, path, value)
-
-
-def _put(before: Value, path: str, value: Value) -> Value:
-    changed: Value = paths.put(outcomes.to_json(before), paths.parse(path), outcomes.to_json(value))
-    return changed
 
 
 _CHANGED = {layout.MODEL: _model, layout.TOOL: _tool}

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
+from lockstep.debugger import edited, outcomes, paths, raised
 from lockstep.debugger import edits as editing
-from lockstep.debugger import outcomes, paths, raised
 from lockstep.debugger import plan as plans
 from lockstep.debugger.edits import Edit
 from lockstep.debugger.plan import Edited
@@ -30,7 +29,6 @@ from lockstep.log import checkpoints
 from lockstep.log.model import Status, Value
 from lockstep.log.timeline import END, Effect, Place, Step, Timeline
 from lockstep.session.call import Piece
-from lockstep.session.tail import Edit as Answered
 from lockstep_crewai import canonical, layout, replaced
 from lockstep_crewai.replaced import Change
 
@@ -57,26 +55,12 @@ def read(place: Place, edits: Sequence[Edit], until: int) -> tuple[Edited, Mappi
     timeline = place.timeline
     edits = editing.numbered(timeline, edits)
     outputs = [edit for edit in edits if _is_output(timeline, edit.address)]
-    calls = plans.grouped(place, [edit for edit in edits if edit not in outputs])
-    answers: list[Answered] = []
-    for pos, (effect, given) in calls.items():
-        plans.in_time(place, given[0], effect.end.pos if effect.end is not None else until + 1, until)
-        told = {editing.told(edit): _inert(edit.value) for edit in given}
-        answers.append(Answered(pos, told, _pieces(timeline, effect, given)))
+    by = plans.grouped(place, [edit for edit in edits if edit not in outputs])
+    calls = edited.read(place, by, until, _pieces)
     steps = _steps(place, outputs, until)
-    firsts = [*steps]
-    came = plans.first_of(timeline, (effect for effect, _ in calls.values()))
-    if came is not None:
-        firsts.append(came)
-    told = {address: value for each in answers for address, value in each.told.items()}
-    told.update((address, value) for change in steps.values() for address, value in change.told.items())
-    return Edited(tuple(answers), told, min(firsts, default=None)), steps
-
-
-def _inert(value: Any) -> Value:
-    """A value as the record says it."""
-    found: Value = outcomes.from_python(value)
-    return found
+    firsts = [*steps, *([calls.first] if calls.first is not None else [])]
+    of_steps = {address: value for change in steps.values() for address, value in change.told.items()}
+    return Edited(calls.answers, {**calls.told, **of_steps}, min(firsts, default=None)), steps
 
 
 # Outputs of steps.
@@ -160,36 +144,18 @@ def _place(edit: Edit, channels: Mapping[str, Value]) -> tuple[str, paths.Place]
 
 
 def _pieces(timeline: Timeline, effect: Effect, edits: Sequence[Edit]) -> tuple[Piece, ...]:
-    address = edits[0].address
-    parts = list(timeline.parts(effect)) if effect.kind == layout.MODEL else []
-    recorded = timeline.outcome(effect)
-    answered: Value = recorded if effect.status is Status.OK else None
-    try:
-        for edit in edits:
-            answered = _CHANGED.get(effect.kind, _any)(answered, edit.path, _inert(edit.value))
-        if raised.is_raise(answered):
-            return (Piece(raised.encoded(answered, recorded if effect.status is Status.ERROR else None), Status.ERROR),)
-    except EditError as error:
-        raise EditError(error.code, f"{address}: {error.message}") from None
-    whole = outcomes.from_json(answered)
-    return (*_spoken(parts, whole), Piece(whole, Status.OK))
+    is_said = effect.kind == layout.MODEL
+    end = edited.last(timeline, effect, edits, _model if is_said else edited.changed)
+    parts = list(timeline.parts(effect)) if is_said and end.status is Status.OK else []
+    return (*_spoken(parts, end.value), end)
 
 
-def _any(before: Value, path: str, value: Value) -> Value:
-    return value if not path else _put(before, path, value)
-
-
-def _put(before: Value, path: str, value: Value) -> Value:
-    changed: Value = paths.put(outcomes.to_json(before), paths.parse(path), outcomes.to_json(value))
-    return changed
-
-
-def _model(before: Value, path: str, value: Value) -> Value:
+def _model(effect: Effect, before: Value, path: str, value: Value) -> Value:
     if raised.is_raise(value) and not path:
         return value
     had: Mapping[str, Value] = before if isinstance(before, dict) else {}
     if path:
-        after = _put(dict(had), path, value)
+        after = edited.put(dict(had), path, value)
     else:
         after = {**{name: had[name] for name in had if name not in (*_FORMS, CLASS)}, **_answer(had, value)}
     if not isinstance(after, dict) or len(after.keys() & _FORMS) != 1:
@@ -255,6 +221,3 @@ def _spoken(parts: Sequence[Value], whole: Value) -> Iterator[Piece]:
 def _chunk(part: Value) -> str | None:
     said = part.get("chunk") if isinstance(part, dict) else part
     return said if isinstance(said, str) else None
-
-
-_CHANGED = {layout.MODEL: _model}
