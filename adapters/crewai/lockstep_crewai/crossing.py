@@ -50,6 +50,10 @@ class Branch:
         body: Value = {layout.TOKENS: tokens}
         journal.emit(Kind.CAUSE, lane, journal.position(), layout.TOKENS, body=body)
 
+    def busy(self, lane: str, attempt: int) -> None:
+        journal = self._journal
+        journal.emit(Kind.CAUSE, lane, journal.position(), layout.BUSY, body={layout.BUSY: attempt})
+
     def end(self, status: str, value: Any, state: RunState | None) -> None:
         turn, self._turn = self._turn, None
         if turn is not None:
@@ -190,6 +194,15 @@ class Crossing:
             return self._player.counts(lane, tokens)
         self._branch.counts(lane, tokens)
         return None
+
+    def was_busy(self, lane: str, attempt: int) -> bool:
+        """See `Told`."""
+        return not self.over and self._player.was_busy(lane, attempt)
+
+    def busy(self, lane: str, attempt: int) -> None:
+        """See `Told`."""
+        if self.over:
+            self._branch.busy(lane, attempt)
 
     def attached(self, lane: str, name: str, about: Value) -> None:
         """See `Told`."""

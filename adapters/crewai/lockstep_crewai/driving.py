@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lockstep.session.native.latch import Latch
 
 _LOOK = 0.05  # seconds between two looks at whether anybody gets on
-_LEAVES = 2.0  # seconds that a crew which was stopped is given to end
+LEAVES = 2.0  # seconds that a crew which was stopped is given to end
 
 driven: ContextVar[Drive | None] = ContextVar("lockstep_crewai_driven", default=None)
 
@@ -64,7 +64,7 @@ class Drive:
             moved, now = self._moved(), untapped.monotonic()
             if moved is None or moved != seen:
                 seen, since = moved, now
-            elif now - since > (_LEAVES if self._latch.stopped else self.deadline):
+            elif now - since > (LEAVES if self._latch.stopped else self.deadline):
                 if not self._latch.stopped:
                     self._stuck()
                 return

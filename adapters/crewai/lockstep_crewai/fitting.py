@@ -44,7 +44,8 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "crewai.tools.structured_tool:CrewStructuredTool": {"invoke": (), "ainvoke": ()},
     "crewai.agents.agent_executor:AgentExecutor": {
         "_should_parallelize_native_tool_calls": (), "_execute_single_native_tool_call": (),
-        "_handle_human_feedback": (), "_ahandle_human_feedback": (),
+        "_handle_human_feedback": (), "_ahandle_human_feedback": (), "invoke": ("inputs",),
+        "invoke_async": ("inputs",),
     },
     "crewai.agents.step_executor:StepExecutor": {"execute": ("todo",)},
     "crewai.mcp.tool_resolver:MCPToolResolver": {

@@ -26,6 +26,10 @@ How many tokens a crew says it has used is a CAUSE event in its lane, with
 
     "tokens"       what CrewAI counted then
 
+and that an agent was found at work, of which CrewAI has no two at once, is one in the lane of who found it so, with
+
+    "busy"         the number of that attempt in its lane and turn, from 1
+
 A kickoff that Ctrl-C has cut off has no END: it reads as interrupted. One that ended by another exception has one with
 that.
 
@@ -44,6 +48,7 @@ from lockstep.log.model import Value
 from lockstep.log.native import LOOP, OWN
 
 TOKENS = "tokens"  # `what` of a CAUSE event, and its body's only entry
+BUSY = "busy"  # likewise
 CHECKPOINT = "checkpoint"  # the name of an attachment of a step: {"id", "location", "branch"} of a native checkpoint
 
 # Kinds of effects.

@@ -71,6 +71,7 @@ class Names:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        self._attempts: dict[str, int] = {}
         self._lock: Any = untapped.RLock()
 
     def lane(self, within: str, name: str) -> str:
@@ -82,4 +83,10 @@ class Names:
                 number += 1
                 found = f"{wanted}~{number}"
             self._taken.add(found)
+        return found
+
+    def attempt(self, lane: str) -> int:
+        """The number of one more attempt in a lane, from 1."""
+        with self._lock:
+            self._attempts[lane] = found = self._attempts.get(lane, 0) + 1
         return found

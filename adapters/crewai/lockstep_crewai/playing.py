@@ -57,6 +57,7 @@ class Player:
         self._left: dict[str, deque[RecordedStep]] = {}
         self._number: dict[int, int] = {}  # by step: how many of its lane and turn come before it
         self._tokens: dict[str, deque[Value]] = {}  # that were counted, by lane
+        self._busy: frozenset[tuple[str, int]] = frozenset()  # lanes and attempts at which an agent was at work
         self._held: dict[str, dict[_Name, Moment]] = {}
         self._serving: Serving | None = None
         self._open = False  # the recording does not say what comes after the last step
@@ -70,6 +71,7 @@ class Player:
         self.steps.turn()
         self._left, self._held, self._number = {}, {}, {}
         self._tokens = self._counted(run)
+        self._busy = self._found_busy(run)
         counts: dict[str, int] = {}
         for step in self._recorded.steps_of(run):
             lane = step.event.lane
@@ -111,6 +113,13 @@ class Player:
             self.moved += 1
             left = self._tokens.get(lane)
             return left.popleft() if left else None
+
+    def was_busy(self, lane: str, attempt: int) -> bool:
+        """See `Told`."""
+        return (lane, attempt) in self._busy
+
+    def busy(self, lane: str, attempt: int) -> None:
+        """See `Told`."""
 
     def attached(self, lane: str, name: str, about: Value) -> None:
         """See `Told`."""
@@ -176,6 +185,16 @@ class Player:
             if is_one and (self._upto is None or event.pos <= self._upto):
                 found.setdefault(event.lane, deque()).append(record.field(seq, layout.TOKENS))
         return found
+
+    def _found_busy(self, run: Ran) -> frozenset[tuple[str, int]]:
+        record = self._recorded.record
+        return frozenset(
+            (event.lane, attempt)
+            for seq, event in record.heads
+            if event.kind is Kind.CAUSE and event.what == layout.BUSY and run.pos < event.pos < run.stop
+            if self._upto is None or event.pos <= self._upto
+            if isinstance(attempt := record.field(seq, layout.BUSY), int)
+        )
 
     def _began(self, step: RecordedStep) -> int:
         """How many steps of its lane had been done when a recorded one began."""

@@ -100,6 +100,14 @@ class Recording:
         except Exception as error:
             self.fault("the tokens that a crew has counted", error)
 
+    def was_busy(self, lane: str, attempt: int) -> bool:
+        return False
+
+    def busy(self, lane: str, attempt: int) -> None:
+        journal = self.journal() if sessions.session is None else None
+        if journal is not None:
+            journal.emit(Kind.CAUSE, lane, journal.position(), layout.BUSY, body={layout.BUSY: attempt})
+
     def attached(self, lane: str, name: str, about: Value) -> None:
         last = self._steps.last.get(lane)
         journal = self.journal() if sessions.session is None else None

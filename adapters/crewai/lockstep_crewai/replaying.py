@@ -14,6 +14,7 @@ from lockstep.adapter.native import Played, ReplayOptions
 from lockstep.adapter.replaying import Replaying
 from lockstep.log.store import RunReader
 from lockstep.session.native import faults, guard
+from lockstep.session.native.serving import Serving
 from lockstep_crewai import again, driving, fresh
 from lockstep_crewai.driving import Drive
 from lockstep_crewai.playing import Player
@@ -46,9 +47,16 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
         again.restore(made, request)
         with again.options(request, reader.info.origin) as given:
             ended = drive.run(partial(again.turn, made, run.entry, given))
+            if ended.error is not None:
+                # Threads of its tasks go on when a crew has failed, as they did: as far as is recorded.
+                root.strands.wait(driving.LEAVES, partial(_is_enough, serving, player))
         if not replaying.goes_on(run, ended, player):
             break
     return replaying.played(player)
+
+
+def _is_enough(serving: Serving, player: Player) -> bool:
+    return serving.latched.stopped or (player.left is None and serving.is_through)
 
 
 async def areplay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:

@@ -48,6 +48,14 @@ class Told(Protocol):
         """A crew has counted the tokens that it used (`counting`). What is given in their place, None to leave them."""
         ...
 
+    def was_busy(self, lane: str, attempt: int) -> bool:
+        """Whether the agent of a lane was at work already at that attempt to set it to work, when it was recorded."""
+        ...
+
+    def busy(self, lane: str, attempt: int) -> None:
+        """It is now."""
+        ...
+
     def attached(self, lane: str, name: str, about: Value) -> None:
         """Something has been kept elsewhere of the last step in a lane. Nobody tells of it while it is done again."""
         ...

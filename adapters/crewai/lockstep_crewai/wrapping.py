@@ -11,7 +11,7 @@ where `current.place()` knows of nobody: outside of a kickoff of what is wrapped
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +65,11 @@ class Strands:
         with self._lock:
             self._running[lane] = self._running.get(lane, 0) - 1
 
-    def wait(self, seconds: float) -> None:
-        """Returns once nothing is running, or after so long: a crew that failed waits for no thread of its tasks."""
+    def wait(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
+        """Returns once nothing is running, that is enough, or after so long: a crew that failed waits for no thread of
+        its tasks."""
         until = untapped.monotonic() + seconds
-        while any(self._running.values()) and untapped.monotonic() < until:
+        while any(self._running.values()) and not enough() and untapped.monotonic() < until:
             untapped.sleep(_LOOK)
 
 

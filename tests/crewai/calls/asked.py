@@ -47,6 +47,13 @@ class Told:
     def counts(self, lane: str, tokens: Any) -> None:
         """See `seams.Told`. None: what is counted here is what counts."""
 
+    def was_busy(self, lane: str, attempt: int) -> bool:
+        """See `seams.Told`."""
+        return False
+
+    def busy(self, lane: str, attempt: int) -> None:
+        """See `seams.Told`."""
+
     def ends(self, result: Any) -> None:
         """See `seams.Told`."""
 

@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import crew_runs
 import crew_script
 import crews
 import pytest
-from crewai import Crew
+from crewai import Crew, Task
 from crewai.hooks import after_llm_call, before_tool_call, clear_all_global_hooks
 from crewai.tools import tool
 
@@ -386,28 +388,68 @@ def test_7259_tokens_are_counted_once_however_many_agents_share_a_model(provider
 # Threads.
 
 
-def _same_agent() -> Crew:
-    """Two tasks at once for one agent, which CrewAI cannot do."""
-    scout = crews.agent("scout", tools=[crews.slowly])
-    both = [crews.task("north", scout, async_execution=True), crews.task("south", scout, async_execution=True)]
-    writer = crews.agent("writer")
-    return Crew(name="crash", agents=[scout, writer], tasks=[*both, crews.task("letter", writer, context=both)])
+class _Late(Task):
+    """Its agent is set to work after that of another one that began with it."""
+
+    def prompt(self) -> str:
+        time.sleep(0.1)
+        return super().prompt()
 
 
-def test_7332_tasks_that_crash_each_other_are_both_on_record_and_the_one_that_crashed_is_marked(
-    provider: Provider, command: crew_runs.Command
+def _same_agent(late: str) -> Callable[[], Crew]:
+    """Two tasks at once for one agent, which CrewAI cannot do: the late one is refused."""
+
+    def make() -> Crew:
+        scout, writer = crews.agent("scout", tools=[crews.slowly]), crews.agent("writer")
+        both = [
+            (_Late if name == late else Task)(
+                name=name, description=f"Do the {name}.", expected_output="a line", agent=scout, async_execution=True
+            )
+            for name in ("north", "south")
+        ]
+        return Crew(name="crash", agents=[scout, writer], tasks=[*both, crews.task("letter", writer, context=both)])
+
+    return make
+
+
+@pytest.mark.parametrize(("late", "other"), [("north", "south"), ("south", "north")])
+def test_7332_tasks_that_crash_each_other_are_both_on_record_and_the_same_one_crashes_again(
+    late: str, other: str, provider: Provider, command: crew_runs.Command
 ) -> None:
-    crew = lockstep_crewai.wrap(_same_agent())
+    provider.jitter = (0.25, 0.25)
+    crew = lockstep_crewai.wrap(_same_agent(late)())
     with pytest.raises(RuntimeError, match="already running"):
         crew.kickoff(inputs=crews.INPUTS)
     log = command("log", "crewai/crash")
     assert log.splitlines()[0].endswith("failed")
-    marked = [line for line in log.splitlines() if "●" in line and "already running" in line]
-    assert len(marked) == 1
-    crashed = "north" if "● north" in marked[0] else "south"
-    # The other one may still be at it when the kickoff has failed: what it asked by then is there.
+    (marked,) = [line for line in log.splitlines() if "●" in line and "already running" in line]
+    assert f"● {late}" in marked
+    # The other one may still be at it when the kickoff has failed, and is recorded till its end.
+    until = time.monotonic() + 20
+    while all(step.name != other for step in crew_runs.steps("crewai/crash")) and time.monotonic() < until:
+        time.sleep(0.02)
     asked = {effect.lane.split("/")[1] for step in crew_runs.steps("crewai/crash") for effect in step.effects}
-    assert asked == {"north", "south"} - {crashed}
+    assert asked == {other}
+
+    # Whichever comes first now: the recorded one is refused.
+    for make in (_same_agent(late), _same_agent(other)):
+        again = lockstep.replay("crewai/crash", make)
+        assert again.identical, again.divergence
+        assert "already running" in str(again.error)
+
+
+def test_7332_a_crash_that_nothing_is_known_of_is_never_taken_for_the_recorded_one(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.jitter = (0.25, 0.25)
+    crew = lockstep_crewai.wrap(_same_agent("south")())
+    # As a recording has it that knew nothing of this.
+    monkeypatch.setattr("lockstep_crewai.recording.Recording.busy", lambda *_: None)
+    with pytest.raises(RuntimeError, match="already running"):
+        crew.kickoff(inputs=crews.INPUTS)
+    again = lockstep.replay("crewai/crash", _same_agent("north"))
+    assert not again.identical
+    assert again.divergence is not None
 
 
 def test_3982_5376_pieces_of_crews_that_stream_at_once_are_kept_apart(

@@ -279,6 +279,11 @@ class Serving:
                 source=str(self.tape.request(short).get("site", "")),
             )  # fmt: skip
 
+    @property
+    def is_through(self) -> bool:
+        """Whether all calls of the stretch have been made, and what came of them taken."""
+        return not self.left() and self._short() is None
+
     def _short(self) -> Recorded | None:
         for effect in self._asked():
             last = effect.pieces[-1][1] if effect.ended else None
