@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockstep.log.model import RunState, Status, Value
-from lockstep.session.native import endings
+from lockstep.log.model import Status, Value
+from lockstep.session.native.cut import Cut, Turns
 from lockstep.session.native.journal import Journal
 from lockstep.session.native.ran import GOES_ON, Ran, Recorded, RecordedStep
 from lockstep.session.native.steps import write
-from lockstep.session.native.turn import Turn
 from lockstep_autogen import again, canonical, layout, stopping
 from lockstep_autogen.halting import Halt
 from lockstep_autogen.layout import Moment
@@ -32,11 +30,8 @@ class Branch:
     def __init__(self, journal: Journal, steps: Steps) -> None:
         self._journal = journal
         self._steps = steps
-        self._turn: Turn | None = None
+        self.turns = Turns(journal)
         self.count = 0
-
-    def begin(self, entry: str, request: Mapping[str, Value]) -> None:
-        self._turn = self._journal.begin_turn(entry, canonical.inert(request))
 
     async def step(self, moment: Moment, halted: str = "") -> None:
         body, next = await self._steps.next(moment)
@@ -48,65 +43,42 @@ class Branch:
         write(self._journal, self._steps, moment, body, next)
         self.count += 1
 
-    def end(self, status: str, value: Any, state: RunState | None) -> None:
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            turn.end(status, value, state)
-
 
 class Crossing:
     """Is `Told`.
 
-    over   whether the part that is served is over
     stops  where the team is stopped past the cut
     """
 
     def __init__(self, recorded: Recorded, calls: Tailing, halt: Halt, journal: Journal) -> None:
-        self.over = False
         self.stops = stopping.NOWHERE
         self._calls = calls
         self._halt = halt
         self._recorded = recorded
-        self._hide = journal.hide
-        self._upto = calls.plan.upto
-        self._player = Player(recorded, halt, journal.hide, upto=self._upto, faults=calls.served.faults)
+        upto = calls.plan.upto
+        self._player = Player(recorded, halt, journal.hide, upto=upto, faults=calls.served.faults)
+        self._cut = Cut(recorded, calls, self._player, journal.hide, again.TERMS)
         self._branch = Branch(journal, self._player.steps)
-        self._run: Ran | None = None
-        self._amid = False  # the turn that is on has begun in the part that is served
-        self._shared = sum(step.pos <= self._upto for step in recorded.steps)
+        self._shared = sum(step.pos <= upto for step in recorded.steps)
         self._later: dict[str, deque[RecordedStep]] = {}  # past the cut, as far as it may be answered from the record
         for step in recorded.steps:
-            if self._upto < step.pos <= calls.plan.until:
+            if upto < step.pos <= calls.plan.until:
                 self._later.setdefault(step.event.lane, deque()).append(step)
 
     def turn(self, run: Ran) -> None:
         """The recorded run that is made next."""
-        self._run = run
-        if not self.over:
-            self._player.turn(run, self._calls.served)
-            if run.pos > self._upto:
-                self._calls.stepped()
+        self._cut.turn(run)
 
     def cross(self) -> None:
         """From here on all is the branch's own."""
-        self.over = True
-        if self._amid:
-            assert self._run is not None
-            self._branch.begin(self._run.entry, {GOES_ON: True})
-
-    def _look(self) -> None:
-        """Whether all steps of the part that is served have been made."""
-        run = self._run
-        if not self.over and run is not None and self._player.left is None and self._is_last(run):
-            self._calls.stepped()
-
-    def _is_last(self, run: Ran) -> bool:
-        """Whether the cut is in this run."""
-        return self._upto < run.stop
+        self._cut.over = True
+        if self._cut.amid:
+            assert self._cut.run is not None
+            self._branch.turns.begin(self._cut.run.entry, {GOES_ON: True})
 
     async def speaks(self, lane: str, name: str) -> None:
         """See `Seams`: past the cut each when it likes, but where all is answered as it was recorded."""
-        if not self.over:
+        if not self._cut.over:
             await self._player.speaks(lane, name)
         elif self._calls.tail.past and (later := self._later.get(lane)):
             await self._player.as_in(later[0], name)
@@ -115,18 +87,18 @@ class Crossing:
 
     async def begins(self, asked: Asked, before: Moment) -> None:
         """See `Told`."""
-        if self.over:
-            self._branch.begin(asked.entry, asked.request)
+        if self._cut.over:
+            self._branch.turns.begin(asked.entry, canonical.inert(asked.request))
             if asked.entry.startswith(("run", "on_messages")):
                 await self._branch.step(before)
             return
-        self._amid = True
+        self._cut.amid = True
         await self._player.begins(asked, before)
-        self._look()
+        self._cut.look()
 
     async def cut(self, moment: Moment) -> Any:
         """See `Told`."""
-        if self.over:
+        if self._cut.over:
             if self._calls.latch.stopped:
                 raise await self._halt.never(self._calls.latch.error())
             if later := self._later.get(moment.lane):
@@ -136,53 +108,41 @@ class Crossing:
             await self._branch.step(moment, halted)
             return stopping.message(halted)
         halt = await self._player.cut(moment)
-        self._look()
+        self._cut.look()
         # Where nothing followed, that the fork goes on from here is what it is for.
-        assert self._run is not None
-        return halt if self._run.number < len(self._recorded.runs) else None
+        assert self._cut.run is not None
+        return halt if self._cut.run.number < len(self._recorded.runs) else None
 
     async def ends(self, result: Any, last: Moment | None) -> None:
         """See `Told`."""
-        if not self.over:
+        if not self._cut.over:
             await self._player.ends(result, last)
-            self._look()
+            self._cut.look()
             if not self._calls.gate.is_open:
                 return
             last = None  # it has been compared
         if last is not None and (last.consistent or last.spoken):
             await self._branch.step(last)
-        self._branch.end(Status.OK, returned(result), self._calls.resting())
-        self._amid = False
+        self._branch.turns.end(Status.OK, returned(result), self._calls.resting())
+        self._cut.amid = False
 
     def fails(self, error: BaseException, last: Moment | None) -> None:
         """See `Told`."""
-        if not self.over and not self._calls.latch.stopped:
+        if not self._cut.over and not self._calls.latch.stopped:
             self._player.fails(error, last)
-            self._look()
+            self._cut.look()
             last = None
-        if not self.over:
+        if not self._cut.over:
             return
         if last is not None and last.spoken and not self._calls.latch.stopped:
             self._branch.write(last, *self._player.steps.unsaved(last))
         status = Status.CANCELLED if self._calls.latch.stopped else Status.ERROR
-        self._branch.end(status, None if status == Status.CANCELLED else error, self._calls.resting())
-        self._amid = False
+        self._branch.turns.end(status, None if status == Status.CANCELLED else error, self._calls.resting())
+        self._cut.amid = False
 
     def fault(self, where: str, error: BaseException) -> None:
         self._calls.fault(where, error)
 
     def finish(self, run: Ran) -> None:
-        """A turn is over: of one that was served to its end, what was recorded of that is compared."""
-        calls = self._calls
-        if calls.latch.stopped:
-            self._branch.end(Status.CANCELLED, None, calls.resting())
-            return
-        self._amid = False
-        if self.over:
-            return
-        if self._player.left is not None:
-            endings.absent(calls.served, self._player.left, again.TERMS)
-        elif self._is_last(run):
-            calls.stuck(0)
-        else:
-            endings.compare(calls.served, self._recorded, run, self._player.ending, self._hide, again.TERMS)
+        """A turn is over."""
+        self._cut.finish(run, self._branch.turns)

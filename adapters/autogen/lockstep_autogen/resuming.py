@@ -100,15 +100,15 @@ class Resumed(Crossing):
 
     def resume(self, run: Any) -> None:
         """The rest of a recorded run is next."""
-        self._run = run
-        self._amid = self._begun = True
+        self._cut.run = run
+        self._cut.amid = self._begun = True
         self._calls.stepped()
 
     def cross(self) -> None:
         """See `Crossing`."""
-        self.over = True
-        assert self._run is not None
-        self._branch.begin(self._run.entry, {**RESTORED})
+        self._cut.over = True
+        assert self._cut.run is not None
+        self._branch.turns.begin(self._cut.run.entry, {**RESTORED})
 
     async def begins(self, asked: Asked, before: Moment) -> None:
         """See `Told`."""
