@@ -11,7 +11,7 @@ from lockstep.adapter.native import ForkOptions
 from lockstep.debugger import bisect as bisects
 from lockstep.debugger import fork as forks
 from lockstep.debugger import predicate, probes
-from lockstep.debugger.bisect import Inquiry
+from lockstep.debugger.bisect import Aim, Inquiry
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.probes import Made
 from lockstep.debugger.verdict import Verdict
@@ -29,7 +29,8 @@ type Bad = Callable[[View], bool | None]
 
 def bisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
-    *, tail: Tail = "", store: Store = None, again: bool = False, **own: Any,
+    *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
+    max_probes: int | None = None, **own: Any,
 ) -> Verdict:  # fmt: skip
     """Finds the recorded answer that makes a run bad: kept, the run is bad, and left out, it is not.
 
@@ -42,16 +43,21 @@ def bisect(
     live    names of tools and other calls that may run for real in probes; `tail` as in `lockstep.fork`
     store   path of the store; by default as on the command line
     again   run also probes that were run before
+    confidence   between 0.5 and 1, as 0.95: probes are repeated until the answer is that likely, where the same answers
+            may lead to a bad run or to a good one. By default each probe is taken at its word, and made once
+    max_probes   how many there may be, found ones included: the verdict is `ambiguous` where they do not suffice. By
+            default as many as it takes, and with `confidence` eight for each halving of the steps
     own     of a run that a framework keeps itself: what only its adapter knows, as Temporal's `data_converter=`
 
     Probes stay as branches of the run. Raises AddressError (LS205, LS206), TargetError LS402 (no callable, or a
-    coroutine function under a running loop: use `abisect`) and LS406 where nobody can say whether the run is bad.
+    coroutine function under a running loop: use `abisect`) and LS406 where nobody can say whether the run is bad, and
+    ValueError for a confidence or a number of probes that is none.
     """
     path = str(locate(store))
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own)
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes)
         if isinstance(inquiry, Verdict):
             return inquiry
 
@@ -73,14 +79,15 @@ def bisect(
 
 async def abisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
-    *, tail: Tail = "", store: Store = None, again: bool = False, **own: Any,
+    *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
+    max_probes: int | None = None, **own: Any,
 ) -> Verdict:  # fmt: skip
     """As `bisect`, under a running event loop: awaits what `target` returns."""
     path = str(locate(store))
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own)
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes)
         if isinstance(inquiry, Verdict):
             return inquiry
 
@@ -111,6 +118,8 @@ def _begin(
     again: bool,
     found: natives.Found | None,
     own: Mapping[str, Any],
+    confidence: float | None,
+    max_probes: int | None,
 ) -> Inquiry | Verdict:
     asked = predicate.asked(bad) if bad is not None else None
     ran = probes.function(target) if found is None else natives.identity(found.target)
@@ -118,7 +127,7 @@ def _begin(
         opened, run, bisects.default if asked is None else lambda recorded: asked,
         Policy(tuple(live), tail, rules.here().effects), ran if ran is not None else os.urandom(8), good=good or "",
         again=again, alike=found.native.alike if found is not None else None,
-        plain=found.plain(own) if found is not None else None,
+        plain=found.plain(own) if found is not None else None, aim=Aim(confidence, max_probes),
     )  # fmt: skip
 
 

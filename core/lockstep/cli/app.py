@@ -344,7 +344,7 @@ def diff(
 
 @app.command(
     epilog="Example: lockstep bisect refund      lockstep bisect refund --bad ./is_wrong.sh --live get_order      "
-    "lockstep bisect log refund"
+    "lockstep bisect refund --confidence 0.95      lockstep bisect log refund"
 )
 def bisect(
     context: typer.Context,
@@ -371,6 +371,21 @@ def bisect(
     ] = "",
     target: Target = "",
     again: Annotated[bool, typer.Option("--again", help="Run also probes that were run before.")] = False,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--confidence",
+            metavar="P",
+            help="Repeat probes until the answer is that likely, as 0.95: where a run may end in another way when "
+            "it is run anew. By default each is made once.",
+        ),
+    ] = None,
+    max_probes: Annotated[
+        int | None, typer.Option("--max-probes", metavar="N", help="Make no more probes than this.")
+    ] = None,
+    plot: Annotated[
+        str, typer.Option("--plot", metavar="FILE.svg", help="Draw how likely the run is bad, by step.")
+    ] = "",
     trust: Trust = False,
     isolate: Isolate = False,
     as_json: Json = False,
@@ -385,8 +400,8 @@ def bisect(
         return
     bisecting.bisect(
         run, words, store=store, bad=bad, good=good, live=live or [], tail=tail, target=target, again=again,
-        trust=trust,
-        isolate=isolate, as_json=as_json, debug=debug or context.obj,
+        confidence=confidence, max_probes=max_probes, plot=plot, trust=trust, isolate=isolate, as_json=as_json,
+        debug=debug or context.obj,
     )  # fmt: skip
 
 

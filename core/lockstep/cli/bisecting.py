@@ -14,13 +14,19 @@ _TAILS = ("", "live", "reuse", "record")
 
 def bisect(
     run: str, command: Sequence[str], *, store: str | None, bad: str, good: str, live: Sequence[str], tail: str,
-    target: str, again: bool, trust: bool, isolate: bool, as_json: bool, debug: bool,
+    target: str, again: bool, confidence: float | None, max_probes: int | None, plot: str, trust: bool, isolate: bool,
+    as_json: bool, debug: bool,
 ) -> None:  # fmt: skip
     """Finds the answer that makes the run bad. Ends with 0 where it names one, else with 1."""
     if tail not in _TAILS:
         import typer  # only now: a bisect is begun without it
 
         raise typer.BadParameter(f"{tail!r} is not live, reuse or record", param_hint="--tail")
+    wrong = _wrong(confidence, max_probes)
+    if wrong:
+        import typer
+
+        raise typer.BadParameter(wrong[1], param_hint=wrong[0])
     with failures.reported(as_json=as_json, debug=debug):
         from lockstep.debugger import warming
         from lockstep.launch.nursery import Nursery
@@ -35,10 +41,19 @@ def bisect(
 
             status = searching.bisect(
                 opened, run, place, command, bad=bad, good=good, live=live, tail=tail, target=target, again=again,
-                trust=trust,
-                isolate=isolate, as_json=as_json, debug=debug, output=output, nursery=nursery,
+                confidence=confidence, max_probes=max_probes, plot=plot, trust=trust, isolate=isolate,
+                as_json=as_json, debug=debug, output=output, nursery=nursery,
             )  # fmt: skip
         raise SystemExit(status)
+
+
+def _wrong(confidence: float | None, max_probes: int | None) -> tuple[str, str] | None:
+    """The option that cannot be, and why."""
+    if confidence is not None and not 0.5 < confidence < 1:
+        return "--confidence", f"{confidence:g} is not between 0.5 and 1, as 0.95 is"
+    if max_probes is not None and max_probes < 1:
+        return "--max-probes", f"{max_probes} is less than one probe"
+    return None
 
 
 def log(run: str, *, store: str | None, bad: str, as_json: bool, debug: bool) -> None:

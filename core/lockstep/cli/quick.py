@@ -31,6 +31,9 @@ AGAIN = {
         "--live": (True, "live"),
         "--tail": (True, "tail"),
         "--again": (False, "again"),
+        "--confidence": (True, "confidence"),
+        "--max-probes": (True, "max_probes"),
+        "--plot": (True, "plot"),
         "--target": (True, "target"),
     },
     "replay": {
@@ -56,6 +59,9 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "live": (),
         "tail": "",
         "again": False,
+        "confidence": None,
+        "max_probes": None,
+        "plot": "",
         "target": "",
         "trust": False,
         "isolate": False,
@@ -142,11 +148,13 @@ def again(words: Sequence[str]) -> tuple[str, dict[str, object]] | None:
 
 def _value(argument: str, text: str) -> str | float | int | None:
     """An option's value; None where typer has to say what is wrong with it."""
-    digits = text.replace(".", "", 1) if argument == "speed" else text
+    digits = text.replace(".", "", 1) if argument in ("speed", "confidence") else text
     if argument == "tail":
         return text if text in ("live", "reuse", "record") else None
-    if argument in ("store", "bad", "good", "live", "target", "depth"):
+    if argument in ("store", "bad", "good", "live", "target", "depth", "plot"):
         return text
     if not (digits.isascii() and digits.isdigit()):
         return None
-    return float(text) if argument == "speed" else int(text)
+    if (argument == "confidence" and not 0.5 < float(text) < 1) or (argument == "max_probes" and int(text) < 1):
+        return None
+    return float(text) if argument in ("speed", "confidence") else int(text)

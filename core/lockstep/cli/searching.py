@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 from lockstep.cli import failures, replaying, terminal
 from lockstep.debugger import bisect as bisects
-from lockstep.debugger import forked_probes, predicate, probes, render_bisect, render_preview
-from lockstep.debugger.bisect import Inquiry, Wanted
+from lockstep.debugger import chart_bisect, forked_probes, predicate, probes, render_bisect, render_preview
+from lockstep.debugger.bisect import Aim, Inquiry
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.probes import Made
 from lockstep.debugger.unchanged import Alike
-from lockstep.debugger.verdict import CULPRIT, Probe, Verdict
+from lockstep.debugger.verdict import CULPRIT, Probe, Verdict, Wanted
+from lockstep.errors import Code, StoreError
 from lockstep.launch.nursery import Nursery
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, resolve
@@ -23,16 +24,19 @@ from lockstep.session.policy import TAILS, Policy, Tail
 
 def bisect(
     store: Store, run: str, place: Place, command: Sequence[str], *, bad: str, good: str, live: Sequence[str],
-    tail: str, target: str, again: bool, trust: bool, isolate: bool, as_json: bool, debug: bool, output: int,
-    nursery: Nursery,
+    tail: str, target: str, again: bool, confidence: float | None, max_probes: int | None, plot: str, trust: bool,
+    isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
 ) -> int:  # fmt: skip
     """Finds the answer that makes the run bad and says so. Returns the exit status."""
+    if plot:
+        _can_be_written(plot)
     reader = place.timeline.reader
     policy = Policy(tuple(live), next(one for one in TAILS if one == tail), rules.here().effects)
     alike = _alike(store.path, run, target)
     ran = probes.program([target], os.getcwd()) if target else forked_probes.ran(reader, run, command)
     found = bisects.begin(
-        store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again, alike=alike
+        store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again, alike=alike,
+        aim=Aim(confidence, max_probes),
     )  # fmt: skip
     if isinstance(found, Inquiry):
         runner = (
@@ -57,7 +61,24 @@ def bisect(
     else:
         for line in render_bisect.verdict(found, target):
             terminal.say(line)
+    if plot:
+        _draw(plot, found)
     return failures.OK if found.verdict == CULPRIT else failures.NO
+
+
+def _can_be_written(plot: str) -> None:
+    """Raises StoreError LS203 before any probe where the drawing has no place to go."""
+    folder = os.path.dirname(plot) or "."
+    if not os.path.isdir(folder):
+        raise StoreError(Code.UNWRITABLE, f"--plot {plot}: there is no directory {folder}")
+
+
+def _draw(plot: str, found: Verdict) -> None:
+    try:
+        with open(plot, "w", encoding="utf-8") as file:
+            file.write(chart_bisect.svg(found))
+    except OSError as error:
+        raise StoreError(Code.UNWRITABLE, f"the plot could not be written: {error}") from error
 
 
 def _alike(store: str, run: str, target: str) -> Alike | None:

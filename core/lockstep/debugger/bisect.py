@@ -14,10 +14,11 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 
 import msgspec
 
+from lockstep.debugger import belief as beliefs
 from lockstep.debugger import cuts as places
+from lockstep.debugger import noisy, swaps, words
 from lockstep.debugger import predicate as predicates
 from lockstep.debugger import search as searches
-from lockstep.debugger import swaps
 from lockstep.debugger import verdict as verdicts
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.predicate import Predicate
@@ -26,7 +27,7 @@ from lockstep.debugger.probes import Made, Series
 from lockstep.debugger.search import GOOD, SKIP, Search
 from lockstep.debugger.swaps import Swap
 from lockstep.debugger.unchanged import Alike
-from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict
+from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict, Wanted
 from lockstep.debugger.view import Plain, View, ended_by_itself, view
 from lockstep.errors import Code, LockstepError, TargetError
 from lockstep.log.model import RunState, Value
@@ -35,15 +36,28 @@ from lockstep.log.timeline import Place, Timeline, resolve
 from lockstep.session.policy import Policy
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """The next probe. `left`: how many it takes at most, this one included, where each can be judged. `good` and `bad`:
-    places between which the culprit is, "" where none is known yet."""
+class Aim(msgspec.Struct, frozen=True):
+    """How long is searched.
 
-    cut: Cut
-    left: int
-    good: str
-    bad: str
+    confidence  None: each probe is taken at its word, and made once. A number between 0.5 and 1: probes are repeated
+                until the answer has that probability
+    probes      how many there may be; None: as many as it takes, and where they are repeated `belief.most`
+    prior       of each place where a probe can leave the run but the first, how likely the culprit is there, in any
+                unit; None: all are alike. For searches that repeat probes
+    """
 
+    confidence: float | None = None
+    probes: int | None = None
+    prior: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.confidence is not None and not 0.5 < self.confidence < 1:
+            raise ValueError(f"a confidence is more than 0.5 and less than 1, not {self.confidence:g}")
+        if self.probes is not None and self.probes < 1:
+            raise ValueError(f"a search makes at least one probe, not {self.probes}")
+
+
+ONCE = Aim()
 
 # Yields the probes that are wanted, is sent each as it was judged; returns where the search over steps ended, and the
 # one among the answers of the step.
@@ -81,7 +95,7 @@ class Inquiry(msgspec.Struct, frozen=True):
 
 def begin(
     store: Store, address: str, bad: Bad, policy: Policy, ran: Value, *, good: str = "", again: bool = False,
-    alike: Alike | None = None, plain: Plain | None = None,
+    alike: Alike | None = None, plain: Plain | None = None, aim: Aim = ONCE,
 ) -> Inquiry | Verdict:  # fmt: skip
     """Asks about the recording itself, and plans the search. A verdict where that is enough.
 
@@ -92,6 +106,7 @@ def begin(
     again   probes that were run before are not taken for the same
     alike   of a run that a framework keeps itself: whether two states say the same, though they are not equal
     plain   of one that is stored in another form: what makes the program's values of it
+    aim     how sure it has to be, and how many probes there may be
 
     Raises AddressError (LS205, LS206), LS301 where no probe could finish, and TargetError LS402 for a run that still
     grows, LS406 where nobody can say whether it is bad.
@@ -126,7 +141,7 @@ def begin(
     if not good:
         _can_finish(place.timeline, cuts, policy)
     whole = bool(good) or places.are_actions(place.timeline) or places.are_strands(place.timeline)
-    searching = _over_answers(cuts) if whole else _over_steps(place.timeline, cuts)
+    searching = _over_answers(cuts, aim) if whole else _over_steps(place.timeline, cuts, aim)
     return Inquiry(
         recorded.address,
         place.timeline,
@@ -178,8 +193,9 @@ def run(inquiry: Inquiry, runner: Runner, tell: Tell | None = None) -> Verdict:
         while True:
             if tell is not None:
                 tell(wanted, tried)
-            before = series.before(wanted.cut)
-            made = runner(wanted.cut, series.name(wanted.cut)) if before is None else None
+            nth = series.turn(wanted.cut)
+            before = series.before(wanted.cut, nth)
+            made = runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
             tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
             wanted = searching.send(tried[-1])
     except StopIteration as ended:
@@ -193,8 +209,9 @@ async def arun(inquiry: Inquiry, runner: ARunner) -> Verdict:
     try:
         wanted = next(searching)
         while True:
-            before = series.before(wanted.cut)
-            made = await runner(wanted.cut, series.name(wanted.cut)) if before is None else None
+            nth = series.turn(wanted.cut)
+            before = series.before(wanted.cut, nth)
+            made = await runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
             tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
             wanted = searching.send(tried[-1])
     except StopIteration as ended:
@@ -211,19 +228,46 @@ def _concluded(inquiry: Inquiry, tried: Sequence[Probe], located: Located, inner
 # The searches.
 
 
-def _over_steps(timeline: Timeline, cuts: Sequence[Cut]) -> Searching:
+def _over_steps(timeline: Timeline, cuts: Sequence[Cut], aim: Aim) -> Searching:
     """The step, then the answer in it."""
+    if aim.confidence is not None:
+        return (yield from _surely(timeline, cuts, aim, aim.confidence))
     known = searches.whole(len(cuts) - 1)
-    located = yield from _over_checkpoints(timeline, cuts, known) if timeline.is_native else _over(cuts, known)
+    over = (
+        _over_checkpoints(timeline, cuts, known, aim.probes) if timeline.is_native else _over(cuts, known, aim.probes)
+    )
+    located = yield from over
     if located.cut is None:
         return located, None
     inner = places.of_step(timeline, timeline.step(located.cut.step))
     if len(inner) < 2:
         return located, None
-    return located, (yield from _over(inner, searches.within(len(inner) - 1)))
+    left = None if aim.probes is None else aim.probes - located.made
+    return located, (yield from _over(inner, searches.within(len(inner) - 1), left))
 
 
-def _over_checkpoints(timeline: Timeline, cuts: Sequence[Cut], known: Search) -> Generator[Wanted, Probe, Located]:
+def _surely(timeline: Timeline, cuts: Sequence[Cut], aim: Aim, confidence: float) -> Searching:
+    """As `_over_steps`, with probes that are repeated. Both searches together are as sure as was asked for."""
+    budget = aim.probes if aim.probes is not None else beliefs.most(len(cuts) - 1)
+    several = any(len(step.effects) > 1 for step in timeline.steps)
+    located = yield from noisy.over(
+        cuts, beliefs.begun(len(cuts) - 1, aim.prior), confidence**0.5 if several else confidence, budget
+    )
+    if located.cut is None or located.belief is None or located.known.found is None:
+        return located, None
+    inner = places.of_step(timeline, timeline.step(located.cut.step))
+    if len(inner) < 2:
+        return located, None
+    if len(inner) == 2:
+        return located, Located(searches.within(1), inner)
+    left = budget - located.made if aim.probes is not None else beliefs.most(len(inner) - 1)
+    belief = beliefs.within(located.belief, located.known.found, len(inner) - 1)
+    return located, (yield from noisy.over(inner, belief, min(0.999, confidence / located.sure), left))
+
+
+def _over_checkpoints(
+    timeline: Timeline, cuts: Sequence[Cut], known: Search, most: int | None = None
+) -> Generator[Wanted, Probe, Located]:
     """As `_over`, where nothing before a cut is run: late cuts are cheap. A first, cheap one shows whether the program
     does again what it did. Then one that keeps nothing tells most: it goes its own way at the first answer that
     is another one, and that is the next to be tried."""
@@ -231,10 +275,13 @@ def _over_checkpoints(timeline: Timeline, cuts: Sequence[Cut], known: Search) ->
     asks = any(step.effects for step in timeline.steps)
     steady = guessed = False
     guess: int | None = None
+    made = 0
     while True:
         at = searches.cheapest(known, budget)
         if at is None:
-            return Located(known, cuts)
+            return Located(known, cuts, made=made)
+        if made == most:
+            return Located(known, cuts, made=made, stopped=_spent(made))
         if steady and known.good < 0 and not known.skipped:
             at = 0
         elif guess is not None and known.good < guess < known.bad and guess not in known.skipped:
@@ -243,6 +290,7 @@ def _over_checkpoints(timeline: Timeline, cuts: Sequence[Cut], known: Search) ->
         bad = cuts[known.bad].at if known.bad < len(cuts) else ""
         probe = yield Wanted(cuts[at], max(budget, searches.left(known)), good, bad)
         budget -= 1
+        made += 1
         reached = _reached(cuts, probe, at)
         # Where the program asks somebody, one that asked nobody anew shows nothing of that.
         steady = (steady or (reached > at and (probe.asked > 0 or not asks))) and at != guess
@@ -257,14 +305,26 @@ def _reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
     return max((number for number, cut in enumerate(cuts) if number > at and cut.step <= reach), default=at)
 
 
-def _over_answers(cuts: Sequence[Cut]) -> Searching:
-    return (yield from _over(cuts, searches.whole(len(cuts) - 1))), None
+def _over_answers(cuts: Sequence[Cut], aim: Aim) -> Searching:
+    last = len(cuts) - 1
+    if aim.confidence is None:
+        return (yield from _over(cuts, searches.whole(last), aim.probes)), None
+    budget = aim.probes if aim.probes is not None else beliefs.most(last)
+    return (yield from noisy.over(cuts, beliefs.begun(last, aim.prior), aim.confidence, budget)), None
 
 
-def _over(cuts: Sequence[Cut], known: Search) -> Generator[Wanted, Probe, Located]:
+def _over(cuts: Sequence[Cut], known: Search, most: int | None = None) -> Generator[Wanted, Probe, Located]:
+    made = 0
     while (at := searches.following(known)) is not None:
+        if made == most:
+            return Located(known, cuts, made=made, stopped=_spent(made))
         good = cuts[known.good].at if known.good >= 0 else ""
         bad = cuts[known.bad].at if known.bad < len(cuts) else ""
         probe = yield Wanted(cuts[at], searches.left(known), good, bad)
+        made += 1
         known = searches.told(known, at, probe.judged)
-    return Located(known, cuts)
+    return Located(known, cuts, made=made)
+
+
+def _spent(probes: int) -> str:
+    return f"the budget of {words.number(probes, 'probe')} is reached"

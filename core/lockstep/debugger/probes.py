@@ -2,13 +2,15 @@
 
 A probe's branch is called `bisect-CUT-DIGEST`. The digest is over all that decides how it goes: the branch and cut that
 it leaves, the answers it is given, what may run live, the program. So a later bisect, or one that goes on after an
-interruption, finds the probe again by its name, and one of a changed program does not.
+interruption, finds the probe again by its name, and one of a changed program does not. A probe that is repeated is
+another branch each time: its number among those of the cut is part of the digest.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from types import CodeType
@@ -72,20 +74,27 @@ class Series:
         self._alike = alike
         self._plain = plain
         self._made: set[str] = set()
+        self._turns: Counter[str] = Counter()
 
-    def name(self, cut: Cut) -> str:
-        """What the cut's branch is called."""
+    def turn(self, cut: Cut) -> int:
+        """Which probe of the cut the next one is, from 1."""
+        return 1 + self._turns[self.name(cut)]
+
+    def name(self, cut: Cut, nth: int = 1) -> str:
+        """What the branch of the cut's nth probe is called."""
         about: dict[str, Value] = {
             "parent": self._parent, "at": cut.at, "edits": dict(cut.edits), "options": self._options,
         }  # fmt: skip
         if cut.within is not None:
             about["within"] = cut.within
+        if nth > 1:
+            about["nth"] = nth
         return f"{PREFIX}{cut.name}-{canonical.digest(about).hex()[:_DIGITS]}"
 
-    def before(self, cut: Cut) -> str | None:
-        """The branch of a probe that was run before, None where there is none. One that was cut off is removed: what it
-        would have done is not known."""
-        name = self.name(cut)
+    def before(self, cut: Cut, nth: int = 1) -> str | None:
+        """The branch of the cut's nth probe that was run before, None where there is none. One that was cut off is
+        removed: what it would have done is not known."""
+        name = self.name(cut, nth)
         for branch in self.store.run(self.run).branches:
             if branch.name != name and branch.name.rpartition("-")[0] != name:
                 continue
@@ -107,6 +116,7 @@ class Series:
         """Judges a probe that was `made`, or found as `before`."""
         branch = made.branch if made is not None else before or ""
         self._made.add(branch)
+        self._turns[self.name(cut)] += 1
         reader = self.store.run(self.run, branch)
         seen = view(reader, self._path, self.store.path, branch, self._plain)
         told = made if made is not None else Made(branch, 0)

@@ -5,38 +5,87 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
-from lockstep.debugger import render, words
-from lockstep.debugger.bisect import Wanted
+from lockstep.debugger import chart_bisect, render, words
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.probes import PREFIX
 from lockstep.debugger.search import BAD, GOOD, SKIP
 from lockstep.debugger.structure import Change
-from lockstep.debugger.verdict import AMBIGUOUS, CULPRIT, IN_THE_CODE, NOT_RECORDED, NOT_REPRODUCIBLE, Probe, Verdict
+from lockstep.debugger.verdict import (
+    AMBIGUOUS,
+    CULPRIT,
+    IN_THE_CODE,
+    NOT_RECORDED,
+    NOT_REPRODUCIBLE,
+    Likelihood,
+    Probe,
+    Verdict,
+    Wanted,
+)  # fmt: skip
 
 _MARK: dict[str, Piece] = {BAD: ("●", "bad"), GOOD: ("○", "good"), SKIP: ("?", "warn")}
 _WIDE = 100
 _SHOWN = 5
+_MARKS = 20  # of probes, on the line that moves
 _ALLOW = "let it run:"  # in a refusal, see `lockstep.session.refusal`
 
 
 def probing(wanted: Wanted, tried: Sequence[Probe]) -> Line:
     """The line that moves: each probe so far, how many there can be, and where the culprit must be."""
     known = "   ".join(f"{word} :{at}" for word, at in (("good", wanted.good), ("bad", wanted.bad)) if at)
+    marks = [_MARK[probe.judged] for probe in tried]
+    sure = "" if wanted.sure is None else f"   P = {wanted.sure:.2f}"
     return [
-        "  probing  ", *(_MARK[probe.judged] for probe in tried), "·",
-        f"  {len(tried) + 1} of ≤ {len(tried) + wanted.left}", f"   {known}" if known else "",
+        "  probing  ", *(["…"] if len(marks) > _MARKS else []), *marks[-_MARKS:], "·",
+        f"  {len(tried) + 1} of ≤ {len(tried) + wanted.left}", sure, f"   {known}" if known else "",
     ]  # fmt: skip
 
 
 def verdict(found: Verdict, target: str = "") -> list[Line]:
     """The answer, what it stands on, and what to do next. `target`: what was named to be run."""
     head, lines = _culprit(found, target) if found.verdict == CULPRIT else _SAID[found.verdict](found)
+    if found.rescue is not None:
+        lines = [*lines[:1], *_chances(found), *lines[1:]]
     cost = [words.number(found.probes, "probe")]
     before = sum(probe.found for probe in found.tried)
     if before:
         cost.append(f"{before} of them run before")
     cost += [words.number(found.live_calls, "live call"), words.duration(found.seconds)]
     return [head, *lines, [f"  {', '.join(cost)}"]] if found.probes else [head, *lines]
+
+
+def _chances(found: Verdict) -> list[Line]:
+    """Of repeated probes: how likely each place is bad, drawn, and the places that matter."""
+    places = found.posterior
+    lines: list[Line] = [
+        [("  P(bad)      ", "dim"), chart_bisect.bars(places), (f"   :{places[0].at} to :{places[-1].at}", "dim")]
+    ]
+    lines += [_place(place) for place in chart_bisect.telling(found)]
+    said = [
+        f"{name} in {chance.mean:.2f} ({chance.low:.2f}–{chance.high:.2f})"
+        for name, chance in (("rescued", found.rescue), ("spoiled", found.spoil)) if chance is not None
+    ]  # fmt: skip
+    return [*lines, [("  new answers ", "dim"), " · ".join(said), (" of the probes", "dim")]]
+
+
+def _place(place: Likelihood) -> Line:
+    bad, good, lost = place.tried
+    marks = [_MARK[BAD]] * bad + [_MARK[GOOD]] * good + [_MARK[SKIP]] * lost
+    return [
+        f"    {'P(culprit)':>10} {place.culprit:.2f}   P(bad) {place.bad:.2f} ({place.low:.2f}–{place.high:.2f})   ",
+        (f":{place.at}", "strong"), "  ", *marks[:_MARKS], *(["…"] if len(marks) > _MARKS else []),
+    ]  # fmt: skip
+
+
+def _tally(found: Verdict) -> str:
+    """How often it was bad with the culprit's answer kept, and good without it, where probes were repeated."""
+    at = next((n for n, place in enumerate(found.posterior) if place.at.partition(".")[0] == str(found.step)), 0)
+    kept = [place.tried for place in found.posterior[at:]]
+    left = [place.tried for place in found.posterior[:at]]
+    bad, good = sum(one[0] for one in kept), sum(one[1] for one in left)
+    return (
+        f"  P = {found.confidence:.2f}   kept, the run is bad ({bad} of {sum(sum(one[:2]) for one in kept)} probes); "
+        f"left out, it is good ({good} of {sum(sum(one[:2]) for one in left)})"
+    )
 
 
 type _Said = tuple[Line, list[Line]]
@@ -47,7 +96,8 @@ def _culprit(found: Verdict, target: str) -> _Said:
     bad, good = len(found.judged(BAD)), len(found.judged(GOOD))
     kept = f"kept, the run is bad ({bad} of {bad} probes)" if bad else "kept, the run is bad (as recorded)"
     lost = f"; {len(found.judged(SKIP))} could not be judged" if found.judged(SKIP) else ""
-    lines: list[Line] = [[f"  {kept}; left out, it is good ({good} of {good}){lost}"]]
+    told = f"  {kept}; left out, it is good ({good} of {good}){lost}"
+    lines: list[Line] = [[told if found.rescue is None else f"{_tally(found)}{lost}"]]
     who = "a live call" if f"@{PREFIX}" in found.other else "the good run"
     for change in found.changes[:_SHOWN]:
         path = _field(change)

@@ -7,9 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from lockstep.debugger import belief as beliefs
 from lockstep.debugger import search as searches
+from lockstep.debugger.belief import Belief, Chance
 from lockstep.debugger.cuts import Cut
-from lockstep.debugger.search import BAD, SKIP, Judged, Search
+from lockstep.debugger.search import BAD, GOOD, SKIP, Judged, Search
 from lockstep.debugger.structure import Change
 
 type Kind = Literal["culprit", "ambiguous", "not-reproducible", "in-the-code", "not-recorded"]
@@ -46,6 +48,37 @@ class Probe(msgspec.Struct, frozen=True):
     asked: int = 0
 
 
+class Wanted(msgspec.Struct, frozen=True):
+    """The next probe. `left`: how many it takes at most, this one included, where each can be judged. `good` and `bad`:
+    places between which the culprit is, "" where none is known yet. `sure`: of a search that repeats probes, how likely
+    its likeliest answer is."""
+
+    cut: Cut
+    left: int
+    good: str
+    bad: str
+    sure: float | None = None
+
+
+class Likelihood(msgspec.Struct, frozen=True):
+    """What is known of one place where a probe can leave the run.
+
+    at           as in an address; the answers up to there are kept
+    culprit      how likely the culprit is the last of them, and none before; of the first place, that no recorded
+                 answer is needed for the run to be bad
+    bad          how likely a probe that leaves there is bad, 0 to 1; `low` and `high` hold the rate at which such
+                 probes are bad with probability 0.95
+    tried        how many probes there were bad, good, and skipped
+    """
+
+    at: str
+    culprit: float
+    bad: float
+    low: float
+    high: float
+    tried: tuple[int, int, int]
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """The answer of a bisect.
 
@@ -55,7 +88,8 @@ class Verdict(msgspec.Struct, frozen=True):
     task        of a run that a framework keeps itself: the task whose work it is, where that made no call
     probes      how many were needed, those found from before included
     live_calls  calls that really happened for it
-    confidence  1.0 for one answer, 1/n for a range of n: given that each probe would be judged the same way again
+    confidence  where probes were repeated: how likely the answer is right, of an ambiguous one the likeliest. Else 1.0
+                for one answer, 1/n for a range of n: given that each probe would be judged the same way again
     run         address of what was searched
     why         in words, what the verdict stands on
     between     of an ambiguous one: the last place that is known to be good ("" for none), and the first that is known
@@ -66,6 +100,10 @@ class Verdict(msgspec.Struct, frozen=True):
     edits       of a fork in which it answers as the other one did, where few values differ: `7.1:total=450`
     tried       all probes in the order in which they were judged
     seconds     that all of it took
+    posterior   what is known of each place, from step 0 on
+    likeliest   of an ambiguous verdict of repeated probes: the place of the likeliest answer, as `7`
+    rescue      where probes were repeated: how often one that keeps the culprit is good all the same; `spoil`: how
+                often one that does not is bad
     """
 
     verdict: Kind
@@ -84,6 +122,10 @@ class Verdict(msgspec.Struct, frozen=True):
     tried: tuple[Probe, ...] = ()
     seconds: float = 0.0
     task: str = ""
+    posterior: tuple[Likelihood, ...] = ()
+    likeliest: str = ""
+    rescue: Chance | None = None
+    spoil: Chance | None = None
 
     def judged(self, judged: Judged) -> tuple[Probe, ...]:
         """The probes that were bad, good or skipped."""
@@ -91,16 +133,33 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Located(msgspec.Struct, frozen=True):
-    """Where a search ended: between `cuts[known.good]` and `cuts[known.bad]`."""
+    """Where a search ended: between `cuts[known.good]` and `cuts[known.bad]`.
+
+    belief   what all probes said, of a search that repeats them; None of one that takes each at its word
+    made     how many probes it took
+    stopped  why it ended before it knew, "" where it did not
+    """
 
     known: Search
     cuts: Sequence[Cut]
+    belief: Belief | None = None
+    made: int = 0
+    stopped: str = ""
 
     @property
     def cut(self) -> Cut | None:
         """The culprit's; None where it is none of them."""
         found = self.known.found
         return self.cuts[found] if found is not None and 1 <= found < len(self.cuts) else None
+
+    @property
+    def sure(self) -> float:
+        """How likely it is that the answer is what the search ended with, or its likeliest: 1/n for a range of n that
+        no probe tells apart."""
+        if self.belief is None:
+            return 1.0 if self.known.found is not None else 1 / (self.known.bad - self.known.good)
+        chances = beliefs.posterior(self.belief)
+        return chances[self.known.found] if self.known.found is not None else max(chances)
 
 
 def unsearched(kind: Kind, run: str, why: str) -> Verdict:
@@ -114,11 +173,14 @@ def conclude(
 ) -> Verdict:  # fmt: skip
     """What the probes say all together. `inner`: the search among the answers of the step; `good`: the run whose
     answers were swapped in; `alone`: whether the run was of one process."""
-    known = located.known
+    known, belief = located.known, located.belief
     fields: dict[str, Any] = {
         "probes": len(tried), "live_calls": sum(probe.live for probe in tried), "run": run, "tried": tuple(tried),
-        "seconds": seconds, "step": None, "effect": None, "confidence": 1.0,
+        "seconds": seconds, "step": None, "effect": None, "confidence": located.sure,
+        "posterior": _places(located, tried),
     }  # fmt: skip
+    if belief is not None:
+        fields["rescue"], fields["spoil"] = beliefs.rates(belief)
     cut = located.cut
     if cut is not None and good == "" and not alone and located.cuts[known.bad - 1].step < cut.step - 1:
         why = "steps of other processes lie between, where no fork can leave"
@@ -130,21 +192,75 @@ def conclude(
         fields |= {"step": cut.step, "effect": f"{cut.step}.{effect}" if effect is not None else None}
         if inner is not None and inner.cut is not None:
             fields["task"] = inner.cut.task
-        return Verdict(verdict=CULPRIT, why="kept, the run is bad; left out, it is not", **fields)
+            fields["confidence"] = located.sure * inner.sure
+        why = "kept, the run is bad; left out, it is not"
+        if belief is not None:
+            why = "kept, the run is bad more often than left out"
+        return Verdict(verdict=CULPRIT, why=why, **fields)
     if known.found == searches.beyond(known):
         return Verdict(verdict=NOT_REPRODUCIBLE, why="with every recorded answer kept, it is not bad again", **fields)
     reused = sorted({name for probe in tried if probe.judged == BAD for name in probe.reused})
     if known.found == 0 and not reused:
         new = f"every answer of {good}" if good else "every answer new"
         return Verdict(verdict=IN_THE_CODE, why=f"it is bad even with {new}", **fields)
-    fields |= {"between": _between(run, located), "confidence": 1 / (known.bad - known.good)}
+    fields |= {"between": _between(run, located), "confidence": located.sure}
     lost = sum(probe.judged == SKIP for probe in tried)
     if known.found == 0:
         why = f"bad with every answer new but those that were taken from the record: {', '.join(reused)}"
         fields["between"] = "", f"{run}:{located.cuts[1].at}"
+        fields["confidence"] = 1 / (known.bad - known.good)
+    elif belief is not None:
+        chances = beliefs.posterior(belief)
+        first = beliefs.likeliest(chances)
+        fields["likeliest"] = located.cuts[min(first, known.last)].at
+        parts = [located.stopped] if located.stopped else []
+        parts += [f"{lost} of {len(tried)} probes could not be judged"] if lost else []
+        why = f"P = {chances[first]:.2f} for {_answer(located, first)}" + (f"; {', '.join(parts)}" if parts else "")
     else:
-        why = f"{lost} of {len(tried)} probes could not be judged"
+        why = located.stopped or f"{lost} of {len(tried)} probes could not be judged"
     return Verdict(verdict=AMBIGUOUS, why=why, **fields)
+
+
+def _answer(located: Located, k: int) -> str:
+    """What it would say that the first cut to be bad is number k."""
+    if k == 0:
+        return "the code: bad with every answer new"
+    return f":{located.cuts[k].at}" if k < len(located.cuts) else "something that was not recorded"
+
+
+def _places(located: Located, tried: Sequence[Probe]) -> tuple[Likelihood, ...]:
+    """What is known of each cut. Where each probe was taken at its word there is nothing between never and always, but
+    for cuts of which nothing is known."""
+    known, belief = located.known, located.belief
+    counts: dict[str, list[int]] = {cut.at: [0, 0, 0] for cut in located.cuts}
+    labels = {cut.label: cut.at for cut in located.cuts if cut.label}
+    for probe in tried:
+        if (at := labels.get(probe.at, probe.at)) in counts:
+            counts[at][(BAD, GOOD, SKIP).index(probe.judged)] += 1
+    if belief is not None:
+        chances: Sequence[float] = beliefs.posterior(belief)
+        bad: Sequence[Chance] = beliefs.bad(belief)
+    else:
+        wide = known.bad - known.good
+        chances = [1 / wide if known.good < k <= known.bad else 0.0 for k in range(known.last + 2)]
+        bad = [_never_or_always(known, cut) for cut in range(known.last + 1)]
+    return tuple(
+        Likelihood(cut.at, chances[k], bad[k].mean, bad[k].low, bad[k].high, _three(counts[cut.at]))
+        for k, cut in enumerate(located.cuts)
+    )
+
+
+def _never_or_always(known: Search, cut: int) -> Chance:
+    if cut <= known.good:
+        return Chance(0.0, 0.0, 0.0)
+    if cut >= known.bad:
+        return Chance(1.0, 1.0, 1.0)
+    return Chance((cut - known.good) / (known.bad - known.good), 0.0, 1.0)
+
+
+def _three(counts: Sequence[int]) -> tuple[int, int, int]:
+    bad, good, lost = counts
+    return bad, good, lost
 
 
 def _between(run: str, located: Located) -> tuple[str, str]:
