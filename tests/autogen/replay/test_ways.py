@@ -13,6 +13,7 @@ import pytest
 import runs
 import teams
 from autogen_agentchat.messages import HandoffMessage, TextMessage
+from autogen_agentchat.teams import RoundRobinGroupChat
 
 import lockstep
 import lockstep_autogen
@@ -196,3 +197,19 @@ def test_the_command_line_replays_with_a_target(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "identical" in done.stderr
+
+
+def test_a_key_in_a_task_is_given_the_team_again(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "a1b2-shop-c3d4-of-tea-e5f6"
+    monkeypatch.setenv("SHOP_API_KEY", key)
+
+    def make() -> Any:
+        return RoundRobinGroupChat([teams.agent("helper")], name="shop", max_turns=1)
+
+    *_, result = asyncio.run(runs.turns(lockstep_autogen.attach(make()), ["what is it?", f"pay with {key}"]))
+    fork = lockstep.fork("autogen/shop:0", make)  # the second turn begins past the cut
+    assert not any(key.encode() in each.read_bytes() for each in Path(".lockstep").glob("store.db*"))
+    runs.silence(provider, monkeypatch)
+    for run, then in (("autogen/shop", result), (fork.address, fork.result)):
+        assert then.messages[0].content == f"pay with {key}"
+        runs.is_again(lockstep.replay(run, make), then)
