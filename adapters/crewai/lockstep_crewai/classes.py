@@ -5,6 +5,7 @@ subclasses too, and do what they did before where nobody asks (`current`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 _PLAIN = "lockstep_plain"
@@ -34,6 +35,16 @@ def wrap_function(module: Any, name: str, make: Make) -> None:
         setattr(module, name, made)
 
 
+def there(place: str) -> Any:
+    """A class or function, as "module:name", or a module; None where this version of CrewAI has no such."""
+    module, _, name = place.partition(":")
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError:
+        return None
+    return getattr(found, name, None) if name else found
+
+
 def is_wrapped(found: Any) -> bool:
     """Whether a method has been put there by `wrap`."""
     return hasattr(found.__func__ if isinstance(found, staticmethod) else found, _PLAIN)
@@ -58,15 +69,17 @@ def family(cls: type) -> Iterator[type]:
 
 
 def each(base: type, see: Callable[[type], None]) -> None:
-    """Calls `see` with a class that has an `__init_subclass__` of its own, all of its subclasses, and each later one
-    when it is made."""
+    """Calls `see` with a class, all of its subclasses, and each later one when it is made."""
     seeing = _seeing.get(base)
     if seeing is None:
         seeing = _seeing[base] = []
-        made: Any = vars(base)["__init_subclass__"].__func__
+        own: Any = vars(base).get("__init_subclass__")
 
         def __init_subclass__(cls: type, **options: Any) -> None:
-            made(cls, **options)
+            if own is not None:
+                own.__func__(cls, **options)
+            else:
+                super(base, cls).__init_subclass__(**options)
             for each in _seeing[base]:
                 each(cls)
 

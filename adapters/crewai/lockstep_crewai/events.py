@@ -38,7 +38,6 @@ from crewai.events.types.llm_events import (
     LLMThinkingChunkEvent,
 )
 from crewai.hooks.dispatch import InterceptionPoint, get_hooks, get_scoped_hooks
-from crewai.hooks.llm_hooks import model_call_hooks_already_dispatched
 from crewai.llms.base_llm import BaseLLM
 from crewai.utilities.token_counter_callback import TokenCalcHandler
 
@@ -51,6 +50,9 @@ from lockstep_crewai import classes
 from lockstep_crewai.canonical import inert
 
 STARTED, COMPLETED = "started", "completed"
+
+# Whether an agent has had hooks look at the request that its model is about to make: before 1.15.20 nobody says so.
+_looked_at = classes.there("crewai.hooks.llm_hooks:model_call_hooks_already_dispatched") or (lambda: False)
 
 # The model's call whose own code is running, where one listens to it.
 hearing: ContextVar[Listener | None] = ContextVar("lockstep_crewai_heard", default=None)
@@ -144,7 +146,7 @@ def _after(plain: Any) -> Any:
 
 def _looks(point: InterceptionPoint) -> bool:
     """Whether a model's call is about to have hooks look at it: its agent has not done so, and there are some."""
-    return not model_call_hooks_already_dispatched() and bool(get_hooks(point) or get_scoped_hooks(point))
+    return not _looked_at() and bool(get_hooks(point) or get_scoped_hooks(point))
 
 
 @contextmanager

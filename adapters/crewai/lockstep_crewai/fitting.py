@@ -5,10 +5,12 @@ what is put into a place that is not there does nothing, so that what goes throu
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from itertools import chain
 from typing import Any, NoReturn
 
 from lockstep.errors import AdapterError, Code
@@ -16,7 +18,8 @@ from lockstep_crewai.adapter import adapter
 
 _EXECUTES = ("agent", "context", "tools")
 
-# By owner, as "module:name" or "module": what it has to have, and with which parameters.
+# By owner, as "module:name" or "module", of which there may be several, divided by "|": what the first one that is
+# there has to have, and with which parameters.
 PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "crewai.crew:Crew": {
         "kickoff": ("inputs", "input_files"), "kickoff_async": ("inputs",), "akickoff": ("inputs",), "copy": (),
@@ -27,7 +30,7 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "crewai.lite_agent:LiteAgent": {"kickoff": ("messages",), "kickoff_async": ("messages",)},
     "crewai.flow.runtime:Flow": {
         "kickoff": ("inputs",), "kickoff_async": ("inputs",), "akickoff": ("inputs",), "resume": ("feedback",),
-        "resume_async": ("feedback",), "_execute_method": ("method_name", "method"), "is_crewai_internal": (),
+        "resume_async": ("feedback",), "_execute_method": ("method_name", "method"),
         "ask": ("message",), "_resolve_input_provider": (), "_resolve_feedback_provider": (),
         "_request_human_feedback": (),
     },
@@ -38,11 +41,10 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "crewai.llms.base_llm:BaseLLM": {
         "call": ("messages", "tools", "available_functions", "response_model"), "acall": ("messages",),
         "_track_token_usage_internal": (), "_invoke_before_llm_call_hooks": (), "_invoke_after_llm_call_hooks": (),
-        "get_input_tokens_count": (),
     },
     "crewai.tools.base_tool:BaseTool": {"run": (), "arun": ()},
     "crewai.tools.structured_tool:CrewStructuredTool": {"invoke": (), "ainvoke": ()},
-    "crewai.agents.agent_executor:AgentExecutor": {
+    "crewai.agents.agent_executor:AgentExecutor|crewai.experimental.agent_executor:AgentExecutor": {
         "_should_parallelize_native_tool_calls": (), "_execute_single_native_tool_call": (),
         "_handle_human_feedback": (), "_ahandle_human_feedback": (), "invoke": ("inputs",),
         "invoke_async": ("inputs",),
@@ -60,7 +62,6 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "crewai.utilities.task_output_storage_handler:TaskOutputStorageHandler": {
         "load": (), "update": (), "add": (), "reset": (),
     },
-    "crewai.utilities.tool_result_artifacts": {"token_urlsafe": ()},
     "crewai.flow.persistence.base:FlowPersistence": {
         "load_state": ("flow_uuid",), "save_state": ("flow_uuid", "method_name", "state_data"),
         "save_pending_feedback": ("context",), "clear_pending_feedback": ("flow_uuid",),
@@ -76,10 +77,21 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+# Likewise, of what there is since a version: one that is older does nothing of the kind.
+LATER: Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "1.15.29": {
+        "crewai.llms.base_llm:BaseLLM": {"get_input_tokens_count": ()},
+        "crewai.utilities.tool_result_artifacts": {"token_urlsafe": ()},
+    }
+}
+
+
 @cache
 def probe() -> None:
     """Raises AdapterError LS410 where a place is missing, or takes something else."""
-    for owner, places in PLACES.items():
+    installed = _number(version(adapter.distribution))
+    later = [places.items() for since, places in LATER.items() if _number(since) <= installed]
+    for owner, places in (*PLACES.items(), *chain(*later)):
         found = _owner(owner)
         for name, parameters in places.items():
             place = inspect.getattr_static(found, name, None)
@@ -90,12 +102,17 @@ def probe() -> None:
                 unfit(f"{found.__name__}.{name} takes no {missing[0]!r}")
 
 
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
 def _owner(named: str) -> Any:
-    module, _, name = named.partition(":")
+    first, _, others = named.partition("|")
+    module, _, name = first.partition(":")
     try:
         found = import_module(module)
     except ImportError as error:
-        unfit(f"there is no {module} ({error})")
+        return _owner(others) if others else unfit(f"there is no {module} ({error})")
     owner = getattr(found, name, None) if name else found
     return unfit(f"{module} has no {name!r}") if owner is None else owner
 

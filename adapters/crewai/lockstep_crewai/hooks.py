@@ -26,6 +26,7 @@ from lockstep.log.model import Value
 from lockstep.session.native import answers
 from lockstep_crewai import canonical, classes, naming
 from lockstep_crewai.current import Noted, Scope, at, scope
+from lockstep_crewai.executors import is_internal
 from lockstep_crewai.layout import AGENT, CONTEXT, ERROR, METHOD, OUTPUT, PAUSED, STATE, TASK, Moment
 
 dispatch = import_module("crewai.hooks.dispatch")  # the package has a function of that name
@@ -126,7 +127,7 @@ def _aexecute_sync(plain: Any) -> Callable[..., Any]:
 def _execute_method(plain: Any) -> Callable[..., Any]:
     @wraps(plain)
     async def _execute_method(self: Any, method_name: Any, *args: Any, **options: Any) -> Any:
-        here = None if type(self).is_crewai_internal else _begins(str, method_name)
+        here = None if is_internal(type(self)) else _begins(str, method_name)
         if here is None:
             return await plain(self, method_name, *args, **options)
         with _step(here, METHOD, self):
@@ -188,6 +189,8 @@ def _post_step(context: StepContext) -> Any:
     here = scope.get()
     if here is None or here.noted is None or here.noted.told:
         return None
+    if context.kind == "flow_method" and is_internal(type(context.flow)):
+        return None  # of what runs an agent, which is a flow too: older versions tell of its methods
     told = here.root.seams.told
     here.noted.told = True
     try:

@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any
 
-from crewai.agents.agent_executor import AgentExecutor
 from crewai.core.providers import human_input
 from crewai.core.providers.human_input import SyncHumanInputProvider
 from crewai.flow import runtime
@@ -29,6 +28,7 @@ from lockstep.session.native.answers import Question
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
+from lockstep_crewai.executors import AgentExecutor
 from lockstep_crewai.layout import HUMAN
 from lockstep_crewai.places import Place
 

@@ -9,10 +9,10 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
-from crewai.agents.agent_executor import AgentExecutor
 from crewai.agents.step_executor import StepExecutor
 
 from lockstep_crewai import classes, current, naming
+from lockstep_crewai.executors import AgentExecutor
 
 # The calls of one answer that are about to run at once, in their order. Each thread gets it with its context.
 _at_once: ContextVar[tuple[Any, ...]] = ContextVar("lockstep_crewai_at_once", default=())

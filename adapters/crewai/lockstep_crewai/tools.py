@@ -18,14 +18,11 @@ from functools import partial, wraps
 from hashlib import blake2b
 from typing import Any
 
-from crewai.skills.tool import LoadSkillTool
 from crewai.tools.agent_tools.add_image_tool import AddImageTool
 from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
-from crewai.tools.agent_tools.deferred_tool_result_reader import DeferredToolResultReader
 from crewai.tools.agent_tools.read_file_tool import ReadFileTool
 from crewai.tools.base_tool import BaseTool
 from crewai.tools.structured_tool import CrewStructuredTool
-from crewai.utilities import tool_result_artifacts
 
 from lockstep.log.model import Value
 from lockstep.session.native.answers import Question
@@ -39,7 +36,11 @@ from lockstep_crewai.layout import TOOL
 from lockstep_crewai.places import Place
 
 # Whose own code runs: it asks other agents, or looks at what the run has.
-_RUN = (BaseAgentTool, DeferredToolResultReader, AddImageTool, LoadSkillTool)
+_LATER = (  # than the oldest version
+    classes.there("crewai.tools.agent_tools.deferred_tool_result_reader:DeferredToolResultReader"),
+    classes.there("crewai.skills.tool:LoadSkillTool"),
+)
+_RUN: tuple[type, ...] = (BaseAgentTool, AddImageTool, *(each for each in _LATER if each is not None))
 _READS = Declared("read", "it reads a file that the run was given")
 
 
@@ -50,7 +51,9 @@ def install() -> None:
     for cls in classes.family(CrewStructuredTool):
         classes.wrap(cls, "invoke", _invoking)
         classes.wrap(cls, "ainvoke", _ainvoking)
-    classes.wrap_function(tool_result_artifacts, "token_urlsafe", _drawing)
+    results = classes.there("crewai.utilities.tool_result_artifacts")
+    if results is not None:
+        classes.wrap_function(results, "token_urlsafe", _drawing)
 
 
 def _see(cls: type) -> None:

@@ -31,6 +31,7 @@ from lockstep.session import snapshot
 from lockstep.session.native import answers
 from lockstep_crewai import canonical, given, insession, keeping, naming, wrapping
 from lockstep_crewai.current import Scope, at, scope
+from lockstep_crewai.executors import is_internal
 from lockstep_crewai.layout import AGENT, ANSWER, ANSWERED, INPUT, INPUTS, OUTPUT, Moment
 from lockstep_crewai.seams import Asked
 from lockstep_crewai.wrapping import Root
@@ -138,7 +139,7 @@ def _entered(target: Any, entry: str, plain: Any, args: Any, options: Any) -> _E
     here = scope.get()
     if here is not None and (here.of == id(target) or answers.within.get() is not None):
         return None
-    if isinstance(target, Flow) and type(target).is_crewai_internal:
+    if isinstance(target, Flow) and is_internal(type(target)):
         return None
     if isinstance(target, Agent) and entry == "kickoff" and is_inside_event_loop():
         return None  # it gives a coroutine of `kickoff_async`

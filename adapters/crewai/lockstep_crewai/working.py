@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from crewai.agents.agent_executor import AgentExecutor
-
 from lockstep_crewai import classes, current
+from lockstep_crewai.executors import AgentExecutor
 
 _REFUSES = "Executor is already running"
 

@@ -26,6 +26,7 @@ from lockstep.log.address import quote
 from lockstep.log.model import Value
 from lockstep_crewai import fitting, naming
 from lockstep_crewai.current import Scope
+from lockstep_crewai.executors import is_internal
 from lockstep_crewai.naming import Names
 from lockstep_crewai.seams import Seams
 
@@ -130,7 +131,7 @@ def kind_of(target: Any) -> str:
         return CREW
     if isinstance(target, (Agent, LiteAgent)):
         return AGENT
-    if isinstance(target, Flow) and not type(target).is_crewai_internal:
+    if isinstance(target, Flow) and not is_internal(type(target)):
         return FLOW
     making = next((name for name in ("crew",) if callable(getattr(target, name, None))), "")
     hint = ": give it what its crew() returns" if making else ""

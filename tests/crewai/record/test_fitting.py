@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import crews
 import pytest
 from crewai import Crew
-from crewai.agents.agent_executor import AgentExecutor
 
 import lockstep_crewai
 from lockstep.errors import AdapterError
 from lockstep_crewai import fitting
+from lockstep_crewai.executors import AgentExecutor
 
 
 @pytest.fixture(autouse=True)
