@@ -38,9 +38,10 @@ from lockstep.session.policy import Declared
 from lockstep_crewai import asking, classes, current, events, given
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
-from lockstep_crewai.events import Heard, Voice
+from lockstep_crewai.events import Heard
 from lockstep_crewai.layout import MODEL
 from lockstep_crewai.places import Place
+from lockstep_crewai.voice import Voice
 
 # What a model is set to that has a say in its answer. Address, key and clients are left out: another server may answer.
 _SET = (

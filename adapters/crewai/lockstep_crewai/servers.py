@@ -23,8 +23,9 @@ from lockstep.tools import annotated
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
-from lockstep_crewai.events import Overheard, repeat
+from lockstep_crewai.events import Overheard
 from lockstep_crewai.layout import TOOL
+from lockstep_crewai.voice import repeat
 
 _LISTS = Declared("read", "it only lists tools")
 

@@ -31,9 +31,10 @@ from lockstep.tools import declared
 from lockstep_crewai import asking, classes, current
 from lockstep_crewai.asking import Leaf
 from lockstep_crewai.canonical import inert
-from lockstep_crewai.events import Overheard, repeat
+from lockstep_crewai.events import Overheard
 from lockstep_crewai.layout import TOOL
 from lockstep_crewai.places import Place
+from lockstep_crewai.voice import repeat
 
 # Whose own code runs: it asks other agents, or looks at what the run has.
 _LATER = (  # than the oldest version
