@@ -13,7 +13,7 @@ task, until whoever drives the team has seen it and cancels all of its tasks (`l
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from lockstep.errors import Stop
 from lockstep.log.model import Value
@@ -60,8 +60,7 @@ class Halting:
         """See `Calls`. Never raises."""
         if within is not None:
             return self.calls.call(lane, kind, within)
-        made: Any = Halted(self, lane, kind)
-        return made  # type: ignore[no-any-return]
+        return cast("Call", Halted(self, lane, kind))
 
 
 class Halted:

@@ -178,8 +178,8 @@ class Fork:
 
     def asked(self, run: Ran) -> Mapping[str, Any]:
         """What a turn was begun with."""
-        found: Any = self.reveal(dict(self.recorded.asked(run)))
-        return found  # type: ignore[no-any-return]
+        found = self.reveal(dict(self.recorded.asked(run)))
+        return found if isinstance(found, Mapping) else {}
 
     def reveal(self, value: Value) -> Value:
         """A recorded value as the program has it."""

@@ -92,8 +92,8 @@ class Replaying:
 
     def asked(self, run: Ran) -> Mapping[str, Any]:
         """What the turn was begun with."""
-        found: Any = self.server.reveal(dict(self.recorded.asked(run)))
-        return found  # type: ignore[no-any-return]
+        found = self.server.reveal(dict(self.recorded.asked(run)))
+        return found if isinstance(found, Mapping) else {}
 
     @property
     def progress(self) -> int:

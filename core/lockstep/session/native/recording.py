@@ -12,7 +12,7 @@ a session the calls are that one's, and turns are nothing of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lockstep.log import untapped
 from lockstep.log.model import Value
@@ -25,7 +25,7 @@ from lockstep.session.native.journal import Journal
 if TYPE_CHECKING:
     from lockstep.session.native.turn import Turn
 
-_IGNORED: Any = Ignored()
+_IGNORED = cast("Call", Ignored())
 
 
 class Recording:
@@ -76,7 +76,7 @@ class Recording:
             return journal.call(lane, kind, within) if journal is not None else _IGNORED
         except Exception as error:
             self.fault(f"a {kind} call", error)
-            return _IGNORED  # type: ignore[no-any-return]
+            return _IGNORED
 
     def begin(self, entry: str, request: Callable[[], Value]) -> bool:
         """A turn begins; `request` gives its arguments, inert. False: it cannot be recorded at all."""
