@@ -13,7 +13,7 @@ from typing import Any
 from lockstep.adapter.native import Played, ReplayOptions
 from lockstep.adapter.replaying import Replaying
 from lockstep.log.store import RunReader
-from lockstep.session.native import faults, guard
+from lockstep.session.native import guard
 from lockstep.session.native.serving import Serving
 from lockstep_crewai import again, driving, fresh
 from lockstep_crewai.driving import Drive
@@ -30,7 +30,6 @@ def replay(reader: RunReader, target: Any, options: ReplayOptions) -> Played:
     """Replays a branch of a run, in a thread of its own. Raises TargetError LS402 where it cannot begin."""
     replaying = Replaying(reader, options, "a crew", _HINT, again.TERMS)
     recorded, server = replaying.recorded, replaying.server
-    server.faults += [f"when it was recorded: {fault}" for fault in faults.recorded(recorded.record)]
     player = Player(recorded, server.latch, server.hide, until=options.until, faults=server.faults)
     made, root, _ = fresh.made(target, recorded, Seams(server.stretch(0, 0), player, again=True))
     drive = Drive(

@@ -21,7 +21,7 @@ from lockstep.adapter.native import Played, ReplayOptions, check_range
 from lockstep.errors import Code, TargetError
 from lockstep.log.model import Status, Value
 from lockstep.log.store import RunReader
-from lockstep.session.native import endings
+from lockstep.session.native import endings, faults
 from lockstep.session.native.endings import Ended, Ending, Terms
 from lockstep.session.native.ran import Ran, Recorded, RecordedStep
 from lockstep.session.native.served import CUT_PATIENCE
@@ -61,6 +61,9 @@ class Replaying:
         self.recorded = Recorded(reader)
         self.chosen = _chosen(self.recorded, options, what)
         self.server = Server(self.recorded.record, options.store, deadline=options.deadline)
+        # What is replayed is not all that was done.
+        told = faults.recorded(self.recorded.record)
+        self.server.faults += [f"when it was recorded: {fault}" for fault in told]
         self.results: list[Any] = []
         self.error: BaseException | None = None
         self._hint = hint

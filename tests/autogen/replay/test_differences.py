@@ -176,3 +176,18 @@ def test_a_team_that_waits_for_something_else_is_told_after_the_deadline(provide
     found = differs(lockstep.replay(run, waiting, deadline=0.3))
     assert found.code in (Code.STUCK, Code.MISSING)
     assert found.step == 2
+
+
+def test_what_could_not_be_recorded_is_told_by_a_replay(provider: Provider) -> None:
+    class Broken:
+        def reason(self, *about: Any) -> str:
+            raise ZeroDivisionError("a fault of ours")
+
+    kind = teams.named("round_robin")
+    team: Any = lockstep_autogen.attach(kind.make())
+    team._lockstep_root.stops = Broken()
+    teams.run(team, kind.asked())
+    replay = lockstep.replay(f"autogen/{team.name}", kind.make)
+    assert replay.divergence is None and not replay.identical
+    said = "when it was recorded: where a team stops: ZeroDivisionError: a fault of ours"
+    assert set(replay.report.faults) == {said}
