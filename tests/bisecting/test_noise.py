@@ -48,6 +48,8 @@ def test_where_every_other_bad_run_is_rescued_the_answer_is_named_all_the_same(s
     assert 0.95 <= found.confidence < 1
     assert found.live_calls == tool.calls == sum(16 - int(probe.at) for probe in found.tried)
     assert found.rescue is not None and found.rescue.low <= 0.5 <= found.rescue.high
+    # What a live call says is of a probe that asked anew, and of none that was rescued.
+    assert ("answer.owed", "4000", "450") in [(one.path, one.a, one.b) for one in found.changes]
 
 
 def test_looked_at_once_such_a_run_may_have_another_answer_blamed() -> None:

@@ -249,7 +249,7 @@ def _over_steps(timeline: Timeline, cuts: Sequence[Cut], aim: Aim) -> Searching:
 def _surely(timeline: Timeline, cuts: Sequence[Cut], aim: Aim, confidence: float) -> Searching:
     """As `_over_steps`, with probes that are repeated. Both searches together are as sure as was asked for."""
     budget = aim.probes if aim.probes is not None else beliefs.most(len(cuts) - 1)
-    several = any(len(step.effects) > 1 for step in timeline.steps)
+    several = timeline.is_native or any(len(step.effects) > 1 for step in timeline.steps)
     located = yield from noisy.over(
         cuts, beliefs.begun(len(cuts) - 1, aim.prior), confidence**0.5 if several else confidence, budget
     )

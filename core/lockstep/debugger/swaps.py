@@ -147,7 +147,8 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
     if effect is None:
         return msgspec.structs.replace(found, name=name)
     # The nearest before it first: the least of what led to the call is new there.
-    nearest = sorted(found.judged(GOOD), key=lambda probe: _number(probe.at), reverse=True)[:_ASKED]
+    anew = [probe for probe in found.judged(GOOD) if _asks_anew(probe.at, found)]
+    nearest = sorted(anew, key=lambda probe: _number(probe.at), reverse=True)[:_ASKED]
     told = [diff(found.run, probe.address, store=store.path).differences for probe in nearest]
     places = _Places(store, timeline)
     differing = [[entry for entry in entries if _answers(entry) and entry.kind != "removed"] for entries in told]
@@ -196,6 +197,15 @@ def _telling(asked: Sequence[DiffEntry], like: Sequence[DiffEntry]) -> tuple[Cha
 def _answers(entry: DiffEntry) -> tuple[Change, ...]:
     """What differs in what came back."""
     return tuple(change for change in entry.changes if change.path.partition(".")[0].partition("[")[0] in _ANSWERED)
+
+
+def _asks_anew(at: str, found: Verdict) -> bool:
+    """Whether a probe that left there may have asked for the culprit's answer. Where probes are repeated, others are
+    good too: those that were rescued."""
+    step, *effect = _number(at)
+    if found.step is None or step != found.step:
+        return found.step is not None and step < found.step
+    return bool(effect) and at != found.effect
 
 
 def _number(at: str) -> tuple[int, ...]:

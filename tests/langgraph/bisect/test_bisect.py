@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,17 @@ def test_one_of_the_tasks_of_a_step_is_named(bench: Bench) -> None:
     bad[0] = False
     found = lockstep.bisect("langgraph/t", app, bad=says_fault, store=bench.store)
     assert (found.verdict, found.step, found.task, found.name) == ("culprit", 2, "liar", "task liar")
+    # Where whoever judges overlooks each second fault: the step, and the task in it, together as sure as was asked for.
+    chance = random.Random(2)
+
+    def overlooking(run: Any) -> bool:
+        recorded = run.address == "langgraph/t"
+        return says_fault(run) and (recorded or chance.random() < 0.5)
+
+    surely = lockstep.bisect("langgraph/t", app, bad=overlooking, store=bench.store, confidence=0.95, max_probes=80)
+    assert (surely.verdict, surely.step, surely.task) == ("culprit", 2, "liar")
+    assert 0.95 <= surely.confidence < 1
+    assert {"2", "1"} <= {probe.at for probe in surely.tried} and surely.probes > found.probes
 
 
 def agent(bench: Bench, asked: Asked, wrong: list[str]) -> Any:
