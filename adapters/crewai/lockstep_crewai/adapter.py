@@ -62,7 +62,7 @@ adapter = Adapter(
     modules=attached.MODULES,
     instrument=attached.attach,
     in_code=True,
-    tested=Versions("1.15.30", "1.15.30"),
+    tested=Versions("1.15.3", "1.15.30"),
     steps=Steps(kind="task", what="each task of a crew and method of a flow, with its output and the flow's state"),
     # CrewAI's own checkpoints are of a state that goes on changing while they are written (see `docs/crewai.md`).
     restore=Way(exact=False, reason="a crew cannot be put into the middle of its work: it is done again, and answered"),

@@ -57,11 +57,11 @@ def install() -> None:
 
 def _resolving(plain: Any) -> Any:
     @wraps(plain)
-    def resolve(self: Any, mcp_config: Any, server_reference: Any = None) -> Any:
+    def resolve(self: Any, mcp_config: Any, *args: Any, **options: Any) -> Any:
         place = current.place()
         if place is None:
-            return plain(self, mcp_config, server_reference)
-        really = partial(plain, self, mcp_config, server_reference)
+            return plain(self, mcp_config, *args, **options)
+        really = partial(plain, self, mcp_config, *args, **options)
         listed = _Listing()
 
         def make(value: Value) -> Any:
