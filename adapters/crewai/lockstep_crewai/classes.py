@@ -79,7 +79,7 @@ def each(base: type, see: Callable[[type], None]) -> None:
             if own is not None:
                 own.__func__(cls, **options)
             else:
-                super(base, cls).__init_subclass__(**options)
+                super(base, cls).__init_subclass__(**options)  # type: ignore[arg-type]
             for each in _seeing[base]:
                 each(cls)
 
