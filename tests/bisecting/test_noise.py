@@ -1,5 +1,6 @@
 """Probes that may err are repeated, until the answer is as sure as it was asked to be."""
 
+import asyncio
 import json
 import re
 import sys
@@ -64,6 +65,17 @@ def test_what_fails_by_itself_now_and_then_is_told_from_the_culprit() -> None:
     assert (found.verdict, found.effect) == ("culprit", "11.1")
     assert found.spoil is not None and found.spoil.mean > 0.02
     assert any(int(probe.at) < 11 for probe in found.judged("bad"))
+
+
+def test_a_running_loop_awaits_repeats_too() -> None:
+    tool = recorded(3, 1, 8, rescue=0.5)
+
+    async def agent() -> int:
+        return tool.agent()
+
+    found = asyncio.run(lockstep.abisect("refund", agent, bad=_overcharged, confidence=0.95, max_probes=60))
+    assert (found.verdict, found.effect) == ("culprit", "3.1")
+    assert 0.95 <= found.confidence < 1
 
 
 def test_a_steady_run_is_named_with_repeats_too() -> None:
