@@ -54,6 +54,12 @@ def factory(target: Any) -> Callable[[], Any]:
     return found
 
 
+def _begins() -> None:
+    from lockstep_crewai import early
+
+    early.begin()
+
+
 adapter = Adapter(
     name="crewai",
     title="CrewAI",
@@ -63,6 +69,7 @@ adapter = Adapter(
     instrument=attached.attach,
     in_code=True,
     tested=Versions("1.15.3", "1.15.30"),
+    begins=_begins,
     steps=Steps(kind="task", what="each task of a crew and method of a flow, with its output and the flow's state"),
     # CrewAI's own checkpoints are of a state that goes on changing while they are written (see `docs/crewai.md`).
     restore=Way(exact=False, reason="a crew cannot be put into the middle of its work: it is done again, and answered"),

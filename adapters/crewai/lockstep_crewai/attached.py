@@ -40,9 +40,9 @@ def attach(module: ModuleType) -> None:
         wrapping.install()
         if not getattr(module.__spec__, "_initializing", False):
             # Loaded before a session in code: the thread of its bus is of none, and of no replay's either.
-            from crewai.events.event_bus import crewai_event_bus
+            from lockstep_crewai import early
 
-            crewai_event_bus._ensure_executor_initialized()
+            early.install()
 
 
 def quiet() -> None:

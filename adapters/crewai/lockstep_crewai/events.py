@@ -11,7 +11,7 @@ Heard, in the order in which it came, as pieces of the call (`Call.part`):
     {"failed": text}                        it said that it failed
     {"usage": {…}}                          it counted tokens, and did so again later
     {"event": "started"}                    it said that it began, as CrewAI's own models always do first
-    {"event": "completed", …}               it said that it was over, and something else after that
+    {"event": "completed", …}               it said that it was over, and something else after that; in a session, always
     {"event": "ToolUsage…Event", "of": {…}} it ran a function that it was given
     {"hooks": "before"}                     it had the program's hooks look at its request …
     {"hooks": "after", "said": text}        … and at this answer
@@ -223,6 +223,7 @@ class Heard(Listener):
         self._own = own
         self._began = False
         self._over: LLMCallCompletedEvent | None = None  # said, and nothing after it
+        self._told = False  # whether that is a piece already
         self._usage: Value = None
         self._id: str | None = None
         self._arguments: dict[int, str] = {}
@@ -245,6 +246,10 @@ class Heard(Listener):
         elif kind is LLMCallCompletedEvent:
             self._flush()
             self._over = event
+            if sessions.session is not None:
+                # Whoever listens runs on a thread whose places in the record may lie before the end of the call.
+                self._call.part(_completed(event))
+                self._told = True
         elif kind is LLMCallFailedEvent:
             self.part({"failed": event.error})
         elif kind is LLMThinkingChunkEvent:
@@ -289,14 +294,9 @@ class Heard(Listener):
 
     def _flush(self) -> None:
         over, self._over = self._over, None
-        if over is not None:
-            told: dict[str, Value] = {"event": COMPLETED, "response": inert(over.response)}
-            told["call_type"] = over.call_type.value
-            if over.usage is not None:
-                told["usage"] = inert(over.usage)
-            if over.finish_reason is not None:
-                told["finish_reason"] = over.finish_reason
-            self._call.part(told)
+        told, self._told = self._told, False
+        if over is not None and not told:
+            self._call.part(_completed(over))
 
     def _identified(self, told: dict[str, Value], event: Any) -> dict[str, Value]:
         if event.response_id != self._id:
@@ -316,6 +316,14 @@ class Heard(Listener):
         elif event.call_type is not None:
             told["call_type"] = event.call_type.value
         return told if len(told) > 1 else event.chunk
+
+
+def _completed(event: LLMCallCompletedEvent) -> dict[str, Value]:
+    told: dict[str, Value] = {"event": COMPLETED, "response": inert(event.response)}
+    told["call_type"] = event.call_type.value
+    given = {"usage": event.usage, "finish_reason": event.finish_reason, "response_id": event.response_id}
+    told.update((name, inert(value)) for name, value in given.items() if value is not None)
+    return told
 
 
 def _is_said(event: Any) -> bool:

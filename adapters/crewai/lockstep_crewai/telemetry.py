@@ -1,4 +1,5 @@
-"""CrewAI's own telemetry while a session is on: it is no part of the program, and a replay sends none.
+"""CrewAI's own telemetry, and traces that nobody asked for, while a session is on: they are no part of the program, and
+a replay sends none.
 
 It is on unless the user switches it off, and Lockstep leaves that to the user: a recorded run sends what it would send
 without us. But its thread, its locks and its requests come when they come, so they are neither recorded nor compared.
@@ -7,6 +8,7 @@ without us. But its thread, its locks and its requests come when they come, so t
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -38,15 +40,37 @@ def _of_the_core(module: Any) -> None:
 
 
 def _of_the_library(module: Any) -> None:
-    """Its provider, with the thread that sends, and the end of that."""
+    """All that it does: its provider, with the thread that sends, and what it looks up to say of a crew, once in a
+    process, so that a second crew there would not be seen to look it up."""
     telemetry = module.Telemetry
-    for name in ("__init__", "_shutdown"):
-        setattr(telemetry, name, lanes.ours(getattr(telemetry, name)))
+    for name, plain in [*vars(telemetry).items()]:
+        if inspect.isfunction(plain) and name != "__new__":
+            setattr(telemetry, name, lanes.ours(plain))
+
+
+def _of_traces(module: Any) -> None:
+    """What it collects without being asked to, for a user that it may ask at the end whether to see it. A trace that is
+    asked for is the program's: it is sent, and its address is printed."""
+    listener = module.TraceCollectionListener
+    for name in ("_handle_trace_event", "_handle_action_event", "_initialize_crew_batch", "_initialize_flow_batch"):
+        setattr(listener, name, _unasked(module, getattr(listener, name)))
+
+
+def _unasked(module: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
+    asked = lanes.ours(lambda: module.should_enable_tracing() or module.is_tracing_enabled_in_context())
+    ours = lanes.ours(plain)
+
+    @functools.wraps(plain)
+    def collect(*args: Any, **options: Any) -> Any:
+        return (plain if sessions.session is None or asked() else ours)(*args, **options)
+
+    return collect
 
 
 _MODULES: Mapping[str, Callable[[Any], None]] = {
     "crewai_core.telemetry": _of_the_core,
     "crewai.telemetry.telemetry": _of_the_library,
+    "crewai.events.listeners.tracing.trace_listener": _of_traces,
 }
 
 MODULES = tuple(_MODULES)

@@ -42,7 +42,7 @@ class Voice:
         self._of = {"from_task": asked.get("from_task"), "from_agent": asked.get("from_agent")}
         self._id: str | None = None
         self._arguments: dict[int, str] = {}
-        self._started = False
+        self._started = self._completed = False
         self._stopped: Exception | None = None  # what a hook raised, which did not let the request go out
         self._said: str | None = None
 
@@ -96,7 +96,7 @@ class Voice:
         usage = outcome.get("usage")
         if usage:
             self._count(usage)
-        if self._own and COMPLETED not in outcome.get("silent", ()):
+        if self._own and not self._completed and COMPLETED not in outcome.get("silent", ()):
             said = self._said if self._said is not None else result
             told = {"usage": outcome.get("uncounted", usage), **{k: v for k, v in outcome.items() if k in _TOLD}}
             told.setdefault("call_type", call_type(result).value)
@@ -117,6 +117,7 @@ class Voice:
         )  # fmt: skip
 
     def _complete(self, response: Any, told: Mapping[str, Any]) -> None:
+        self._completed = True
         self._llm._emit_call_completed_event(
             response=response, call_type=LLMCallType(told.get("call_type", "llm_call")), messages=self._messages(),
             usage=told.get("usage"), finish_reason=told.get("finish_reason"), response_id=told.get("response_id"),

@@ -38,7 +38,7 @@ _LOOK = 0.01  # seconds between two looks at whether something is running
 
 # Modules of this package whose `install()` puts seams into classes of CrewAI's, in this order. Each may be called
 # again, for classes that there were not before.
-_SEAMS = ("turns", "hooks", "counting", "leaves")
+_SEAMS = ("turns", "hooks", "counting", "leaves", "console")
 
 
 class Strands:

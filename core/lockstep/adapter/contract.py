@@ -85,6 +85,8 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     instrument    zero-code attach: called with each of `modules` once the recorded or replayed program has imported
                   it, before the program goes on. None where the core's own taps are all that is needed
     in_code       whether that is done for sessions begun in code too: `with lockstep.record`, `lockstep.replay`
+    begins        called as each session in code begins, where the framework is loaded by then: what that keeps in the
+                  process from one run to the next is noted, and put back in a replay. None: nothing
     subject       `module:attribute` of the `lockstep.conformance.Subject` that the conformance tests run
     native        what it does with threads that the framework keeps itself, recorded without a session. None: there
                   are none
@@ -113,6 +115,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     modules: tuple[str, ...] = ()
     instrument: Callable[[ModuleType], None] | None = None
     in_code: bool = False
+    begins: Callable[[], None] | None = None
     native: Native | None = None
     abrupt: Callable[[], bool] | None = None
     reads: Callable[[bytes], bool] | None = None

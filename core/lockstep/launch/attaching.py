@@ -32,6 +32,8 @@ def watch(in_code: bool = False) -> None:
     that for sessions begun in code. A fault of one is the session's, and stops nobody."""
     from lockstep.taps.imports import report_fault
 
+    if current.session is not None:
+        current.session.in_code = in_code
     try:
         entries = lanes.ours(_entries)()
     except Exception as error:
@@ -60,6 +62,8 @@ def _prepare(reference: str, in_code: bool) -> None:
             when_imported(package, hook)
         elif not hook.done and (loaded := sys.modules.get(package)) is not None:
             hook(loaded)  # was imported while no session was on
+    if in_code and adapter.begins is not None and adapter.modules[0] in sys.modules:
+        lanes.ours(adapter.begins)()
 
 
 class _Hook:

@@ -56,6 +56,7 @@ class Session:
     branch = "main"  # the branch that is recorded or replayed
     gate: Gate | None = None
     resumes = False  # whether it is a fork
+    in_code = False  # whether it began in the middle of a program, which has loaded some of its libraries by then
 
     def __init__(self, run: str, process: str, seed: bytes, secrets: Secrets | None = None) -> None:
         self.run = run

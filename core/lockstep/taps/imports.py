@@ -8,6 +8,8 @@ module, and then the installs. The real loader is back in place before the modul
 the program never sees ours on a loaded module. The finder stays, so that `importlib.reload` (which
 makes new, unpatched classes) is followed too.
 
+In a session in code a library that is loaded meanwhile is loaded as nobody's: see `_beside`.
+
 No wrapt here: importing it costs 100 ms and 161 modules, at the start of every recorded program.
 """
 
@@ -16,11 +18,13 @@ from __future__ import annotations
 import _thread
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from lockstep.session import current
+from lockstep.session import current, sites
+from lockstep.session.effects import Within
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -95,7 +99,7 @@ class _Loader:
         return made
 
     def _execute(self, module: ModuleType) -> None:
-        surround = _surrounds.get(self._name)
+        surround = _surrounds.get(self._name) or _beside(self._spec)
         if surround is None:
             self._real.exec_module(module)
         else:
@@ -120,7 +124,8 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in _installs:
+        session = current.session
+        if name not in _installs and (session is None or not session.in_code):
             return None
         search = (name, _thread.get_ident())
         if search in _searching:
@@ -130,9 +135,20 @@ class _Finder:
             spec = _ask_the_others(name, path, target)
         finally:
             _searching.discard(search)
+        if name not in _installs and (spec is None or _beside(spec) is None):
+            return spec
         if spec is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = _Loader(name, spec, spec.loader)  # type: ignore[assignment]
         return spec
+
+
+def _beside(spec: ModuleSpec) -> Surround | None:
+    """How a library is loaded that a program in a session in code comes to need: what that looks at and makes, it does
+    once in a process, so a replay in the same one could not be seen to do it again. None for anything else."""
+    session = current.session
+    if session is None or not session.in_code or not spec.origin or spec.origin in ("built-in", "frozen"):
+        return None
+    return None if sites.users(spec.origin) else partial(Within, True)
 
 
 def _ask_the_others(name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:

@@ -1,11 +1,11 @@
-"""`lockstep record -- python crew.py`: no line changes, and the crew is a lane of its program's run."""
+"""`lockstep record -- python crew.py`: no line changes, and a replay asks nobody and leaves the home folder alone."""
 
 from __future__ import annotations
 
 import sys
 
 import pytest
-from sessions import SWITCHES, Machine, answer
+from sessions import NOWHERE, SWITCHES, Machine, answer
 
 from lockstep.debugger import listing
 from lockstep.log.store import open_store
@@ -13,6 +13,15 @@ from lockstep.log.timeline import resolve
 from lockstep.testing import Provider
 
 TASKS = ["find", "outline", "write"]
+
+
+def _replays(machine: Machine, name: str, recorded: str, **variables: str) -> None:
+    kept = machine.kept()
+    replayed = machine.lockstep("replay", name, **NOWHERE, **variables)
+    assert replayed.returncode == 0, replayed.stderr
+    assert "identical" in replayed.stderr and "0 live calls" in replayed.stderr
+    assert replayed.stdout == recorded
+    assert machine.kept() == kept
 
 
 @pytest.mark.timeout(400)
@@ -28,16 +37,26 @@ def test_a_crew_is_a_lane_of_the_run_of_its_program(machine: Machine) -> None:
     kinds = [effect.kind for step in whole.steps for effect in step.effects]
     assert (kinds.count("model"), kinds.count("tool")) == (4, 1)
     assert [step.name for step in lane.steps if step.kind != "end"] == ["input", *TASKS]
+    _replays(machine, "research", recorded.stdout)
 
 
 @pytest.mark.timeout(400)
-def test_a_flow_with_a_router_and_rows_of_its_states_is_one_too(machine: Machine) -> None:
+def test_a_flow_with_a_router_and_rows_of_its_states_replays(machine: Machine) -> None:
     with Provider(answer) as provider:
         recorded = machine.record("counting", **provider.environ, **SWITCHES)
     assert recorded.returncode == 0, recorded.stderr
     with open_store(None) as store:
         lane = listing.log("counting/Counting", resolve(store, "counting/Counting").timeline)
     assert [step.name for step in lane.steps if step.kind != "end"] == ["input", "first", "which", "grow"]
+    _replays(machine, "counting", recorded.stdout, **SWITCHES)
+
+
+@pytest.mark.timeout(400)
+def test_tasks_and_inputs_at_once_replay_with_what_listeners_heard(machine: Machine) -> None:
+    with Provider(answer) as provider:
+        recorded = machine.record("sums", **provider.environ, **SWITCHES)
+    assert recorded.returncode == 0, recorded.stderr
+    _replays(machine, "sums", recorded.stdout, **SWITCHES)
 
 
 @pytest.mark.timeout(400)
@@ -56,6 +75,10 @@ def test_crewai_run_is_followed_to_the_crew(machine: Machine) -> None:
         "outline",
         "write",
     ]
+    kept = machine.kept()
+    replayed = machine.lockstep("replay", "project", **{**variables, **NOWHERE})
+    assert replayed.returncode == 0, replayed.stderr
+    assert "0 live calls" in replayed.stderr and machine.kept() == kept
 
 
 def test_without_lockstep_nothing_attaches(machine: Machine) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.log.model import Value
-from lockstep.taps.imports import when_imported
+from lockstep.session.effects import Within
+from lockstep.taps.imports import during_import, when_imported
 from lockstep.taps.threads import locks, pools, queues, strands, waits
 
 _installed = False
@@ -22,6 +23,8 @@ def install() -> None:
     waits.install()
     when_imported("queue", queues.install)
     when_imported("concurrent.futures._base", pools.install_futures)
+    # The lock of all pools is taken under that of one, which has the order: kept too, each would wait for the other.
+    during_import("concurrent.futures.thread", lambda: Within(True))
     when_imported("concurrent.futures.thread", pools.install_pool)
 
 

@@ -6,6 +6,7 @@ A lock made without a session, or inside an effect, is the plain one.
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,7 @@ from lockstep.session.lanes import current as _lane
 
 _Lock = _thread.allocate_lock
 _RLock = _thread.RLock
+_PRIMITIVES = frozenset({"threading", "queue", "lockstep.taps.threads.queues"})  # what is made of locks
 _locks: tuple[Any, Any] = (threading.Lock, threading.RLock)
 
 
@@ -186,8 +188,13 @@ class GatedRLock(GatedLock):
 
 
 def _name(lane: Lane) -> str:
-    """The name of a lock of the program's that is made here."""
-    return f"{lane.name}:{lane.ordinal('lock')}"
+    """The name of a lock of the program's that is made here: the n-th of the lane that this function makes. Others may
+    make more or fewer, as one that makes something once in a process, where a replay is not the first to come by."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") in _PRIMITIVES:
+        frame = frame.f_back
+    maker = frame.f_code.co_qualname
+    return f"{lane.name}:{maker}.{lane.ordinal(f'lock {maker}')}"
 
 
 class _Either(type):

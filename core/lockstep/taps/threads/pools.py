@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from _thread import get_ident
 from types import ModuleType
 from typing import Any
 
 from lockstep.session import current, lanes
 from lockstep.session.lanes import Lane, strand
+from lockstep.taps.threads.locks import GatedLock
 
 
 def install_futures(module: ModuleType) -> None:
@@ -30,8 +32,9 @@ def install_futures(module: ModuleType) -> None:
 
 
 def install_pool(module: ModuleType) -> None:
-    """Work items carry the lane of their submission. The pool's own threads and locks are not the program's:
-    whether a worker is idle when an item comes is a race that nothing depends on."""
+    """Work items carry the lane of their submission, and are taken in the recorded order of submission: one that waits
+    for its turn keeps a worker from those behind it. All else of the pool is not the program's: whether a worker is
+    idle when an item comes is a race that nothing depends on."""
     pool, item = module.ThreadPoolExecutor, module._WorkItem
     item_init, item_run = item.__init__, item.run
 
@@ -66,8 +69,17 @@ def install_pool(module: ModuleType) -> None:
             if lane is not None:
                 lane.session.strand_ended(lane)
 
+    made = lanes.ours(pool.__init__)
+
+    @functools.wraps(pool.__init__)
+    def pool_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        lane = lanes.current()
+        if lane is not None:
+            self._shutdown_lock = GatedLock(self._shutdown_lock, f"{lane.name}:ThreadPoolExecutor.{lane.ordinal('pool')}")
+
     item.__init__, item.run = __init__, run
-    pool.__init__ = lanes.ours(pool.__init__)
+    pool.__init__ = pool_init
     pool._adjust_thread_count = lanes.ours(pool._adjust_thread_count)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from contextvars import Context
 from _thread import get_ident
 from typing import Any
 
@@ -18,6 +19,13 @@ _inner = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
 def _name(thread: threading.Thread) -> str:
     target = getattr(thread, "_target", None)
     return lanes.name_of(target) if target is not None else type(thread).__name__
+
+
+def _is_whole(thread: threading.Thread) -> bool:
+    """Whether all that a thread runs, it runs in a context that it was given: that is then of the thread, whatever
+    lane it was copied in. A worker that is given one context after another has a lane for each."""
+    target = getattr(thread, "_target", None)
+    return isinstance(getattr(getattr(target, "func", target), "__self__", None), Context)
 
 
 def start(self: threading.Thread) -> None:
@@ -47,6 +55,8 @@ def bootstrap_inner(self: Any) -> None:
         return _inner(self)  # type: ignore[no-any-return]
     lane.thread = get_ident()
     strand.lane = lane
+    if _is_whole(self):
+        strand.item = lane
     try:
         _inner(self)
     finally:
