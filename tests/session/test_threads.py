@@ -1,11 +1,17 @@
 """Threads replay in the recorded order of locks, queues, timed waits and polls, without waiting."""
 
+import asyncio
+import contextvars
 import queue
 import random
+import select
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, as_completed, wait
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,6 +99,25 @@ def _limits() -> list[Any]:
     return trace
 
 
+def _one_worker() -> list[Any]:
+    """Threads that hand work to one pool at once, whose only worker takes it as it comes."""
+    trace: list[Any] = []
+    begun = threading.Barrier(4)
+    with ThreadPoolExecutor(1) as pool:
+
+        def submit(name: int) -> None:
+            begun.wait()
+            futures = [pool.submit(answer, name) for _ in range(3)]
+            trace.append((name, [future.result() for future in futures]))
+
+        threads = [threading.Thread(target=submit, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return trace
+
+
 PROGRAMS: dict[str, Callable[[], Any]] = {
     "locks": lambda: _shared(threading.Lock),
     "re-entrant locks": lambda: _shared(threading.RLock),
@@ -101,6 +126,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "queues": lambda: _queues(queue.Queue),
     "simple queues": lambda: _queues(queue.SimpleQueue),
     "pools": _pools,
+    "one worker of a pool": _one_worker,
     "time limits and polls": _limits,
 }
 
@@ -116,6 +142,110 @@ def test_threads_replay_in_the_recorded_order(kind: str) -> None:
         replayed = lockstep.replay("threads", program)
         assert replayed.divergence is None
         assert replayed.result == recorded
+
+
+def _late(seconds: float) -> None:
+    """Waits in a way that no tap knows of."""
+    select.select([], [], [], seconds)
+
+
+def test_threads_that_run_in_copies_of_a_tasks_context_are_told_apart_whoever_comes_first() -> None:
+    def program(delays: Sequence[float]) -> Any:
+        found: list[Any] = [None] * len(delays)
+
+        def work(number: int) -> None:
+            _late(delays[number])
+            found[number] = answer(0), answer(0)
+
+        async def main() -> None:
+            contexts = [contextvars.copy_context() for _ in delays]
+            threads = [threading.Thread(target=context.run, args=(work, n)) for n, context in enumerate(contexts)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                await asyncio.to_thread(thread.join)
+
+        async def begin() -> None:
+            await asyncio.create_task(main())
+
+        asyncio.run(begin())
+        return found
+
+    with lockstep.record("contexts"):
+        recorded = program([0.0, 0.05, 0.1])
+    replayed = lockstep.replay("contexts", lambda: program([0.1, 0.05, 0.0]))
+    assert replayed.identical, replayed.divergence
+    assert replayed.result == recorded
+
+
+def test_what_is_made_once_in_a_process_moves_no_other_lock() -> None:
+    """A replay in the same process finds it made."""
+    made: list[threading.Lock] = []
+
+    def settings() -> threading.Lock:
+        if not made:
+            made.append(threading.Lock())
+        return made[0]
+
+    def program(delays: Sequence[float]) -> Any:
+        found: list[int] = []
+        with settings():
+            guard = threading.Lock()
+
+        def work(number: int) -> None:
+            _late(delays[number])
+            with guard:
+                found.append(number)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(len(delays))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    with lockstep.record("once"):
+        recorded = program([0.0, 0.05, 0.1])
+    replayed = lockstep.replay("once", lambda: program([0.1, 0.05, 0.0]))
+    assert replayed.identical, replayed.divergence
+    assert replayed.result == recorded == [0, 1, 2]
+
+
+SUBMITTING = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+import lockstep
+
+@lockstep.tool
+def ask(n):
+    return n
+
+def work():
+    begun.wait()
+    for n in range(30):
+        pool.submit(ask, n)
+
+begun, pool = threading.Barrier(4), ThreadPoolExecutor(4)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+pool.shutdown()
+"""
+
+
+def test_threads_that_hand_work_to_a_pool_do_not_wait_for_each_other_forever(tmp_path: Path) -> None:
+    """By command, where the lock that all pools share is made by the program too."""
+    (tmp_path / "submitting.py").write_text(SUBMITTING)
+    lockstep = [sys.executable, "-m", "lockstep"]
+    record = [*lockstep, "record", "--run", "submitting", "--", sys.executable, "submitting.py"]
+    subprocess.run(record, cwd=tmp_path, check=True, capture_output=True)
+    for _ in range(3):
+        replayed = subprocess.run(
+            [*lockstep, "replay", "submitting"], cwd=tmp_path, check=False, capture_output=True, text=True
+        )
+        assert replayed.returncode == 0, replayed.stderr
 
 
 def test_a_replay_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

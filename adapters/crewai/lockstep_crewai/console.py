@@ -1,6 +1,5 @@
-"""Whether CrewAI prints what happens: one switch of the process, which each crew sets as it is made, and which those who
-print look at in threads of their own. Who is first there is a race, and in a session its order is kept as that of a lock
-is.
+"""Whether CrewAI prints what happens: one switch of the process, which each crew sets as it is made, and at which those
+who print look in threads of their own. Who is first is a race, whose order a session keeps as it does that of a lock.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Heard, in the order in which it came, as pieces of the call (`Call.part`):
     {"failed": text}                        it said that it failed
     {"usage": {…}}                          it counted tokens, and did so again later
     {"event": "started"}                    it said that it began, as CrewAI's own models always do first
-    {"event": "completed", …}               it said that it was over, and something else after that; in a session, always
+    {"event": "completed", …}               it was over, and something else was said after that; in a session, always
     {"event": "ToolUsage…Event", "of": {…}} it ran a function that it was given
     {"hooks": "before"}                     it had the program's hooks look at its request …
     {"hooks": "after", "said": text}        … and at this answer

@@ -76,7 +76,9 @@ def install_pool(module: ModuleType) -> None:
         made(self, *args, **kwargs)
         lane = lanes.current()
         if lane is not None:
-            self._shutdown_lock = GatedLock(self._shutdown_lock, f"{lane.name}:ThreadPoolExecutor.{lane.ordinal('pool')}")
+            self._shutdown_lock = GatedLock(
+                self._shutdown_lock, f"{lane.name}:ThreadPoolExecutor.{lane.ordinal('pool')}"
+            )
 
     item.__init__, item.run = __init__, run
     pool.__init__ = pool_init

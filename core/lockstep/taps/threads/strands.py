@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from contextvars import Context
 from _thread import get_ident
+from contextvars import Context
 from typing import Any
 
 from lockstep.session import current, lanes
