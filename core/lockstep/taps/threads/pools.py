@@ -29,6 +29,13 @@ def install_futures(module: ModuleType) -> None:
 
     future.__init__ = __init__
     future.__hash__ = __hash__
+    module._AcquireFutures.__init__ = _acquires
+
+
+def _acquires(self: Any, futures: Any) -> None:
+    """Who waits for several futures takes the locks of all, in any order that is the same for everybody: by addresses
+    they would come in another one in each process."""
+    self.futures = sorted(futures, key=lambda future: (future.__dict__.get("_lockstep_number", 0), id(future)))
 
 
 def install_pool(module: ModuleType) -> None:
