@@ -63,6 +63,11 @@ def heard() -> Iterator[crew_events.Heard]:
         yield heard
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sessions first: each looks at every object that there is, and those of other tests would make that slow."""
+    items.sort(key=lambda item: Path(__file__).parent / "session" not in item.path.parents)
+
+
 def pytest_unconfigure() -> None:
     shutil.rmtree(os.environ["HOME"], ignore_errors=True)
 
