@@ -60,6 +60,17 @@ def test_tasks_and_inputs_at_once_replay_with_what_listeners_heard(machine: Mach
 
 
 @pytest.mark.timeout(400)
+def test_an_edited_answer_reaches_the_agent_and_who_listens(machine: Machine) -> None:
+    with Provider(answer) as provider:
+        recorded = machine.record("hearing", **provider.environ, **SWITCHES)
+    assert recorded.returncode == 0, recorded.stderr
+    forked = machine.lockstep("fork", "hearing:2", "--set", '2.1:text="Final Answer: another"', **NOWHERE, **SWITCHES)
+    assert forked.returncode == 0, forked.stderr
+    assert "0 live" in forked.stderr
+    assert forked.stdout.splitlines()[-2:] == ["another", "['Final Answer: another']"]
+
+
+@pytest.mark.timeout(400)
 def test_crewai_run_is_followed_to_the_crew(machine: Machine) -> None:
     """CrewAI's own command starts the project's script by `uv run`, in another process."""
     variables = {**machine.project("research"), **SWITCHES}
