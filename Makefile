@@ -2,9 +2,8 @@
 # `make PYTHON=/path/to/python` says which interpreter to build them with.
 
 .PHONY: help demo test test-main test-recording test-debugger test-langgraph test-temporal test-playwright test-agents \
-	test-autogen test-autogen070 test-crewai test-crewai-oldest test-mcp test-openai2 test-playwright164 \
-	test-oldest check docs bench \
-	stress constraints clean
+	test-autogen test-autogen070 test-crewai test-crewai-commands test-crewai-oldest test-mcp test-openai2 \
+	test-playwright164 test-oldest environment-crewai check docs bench stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
@@ -21,7 +20,7 @@ demo:
 
 # The longest first: CI does three at a time, and the short ones fill what is left.
 test: test-oldest test-playwright test-debugger test-recording test-crewai test-langgraph test-temporal test-autogen \
-	test-crewai-oldest test-playwright164 test-agents test-autogen070 test-openai2 test-mcp
+	test-crewai-commands test-crewai-oldest test-playwright164 test-agents test-autogen070 test-openai2 test-mcp
 	@.ci/browser --last
 
 test-main: test-recording test-debugger test-langgraph test-temporal test-playwright
@@ -33,6 +32,8 @@ OUTSIDE = tests/langgraph/calls/test_outside.py
 AGENTS = tests/temporal/agents
 AUTOGEN = tests/autogen tests/ag2
 CREWAI = tests/crewai
+# Its import takes seconds, and these start process after process: CI does them beside the rest.
+CREWAI_COMMANDS = $(addprefix tests/crewai/, docs modes/test_again.py session/test_commands.py session/test_quiet.py)
 SERVERS = tests/autogen/record/test_servers.py
 
 test-recording:
@@ -75,9 +76,15 @@ test-autogen070:
 	@.ci/environment autogen070
 	.venv-autogen070/bin/python -m pytest $(addprefix tests/autogen/, record states) --ignore=$(SERVERS) $(ARGS)
 
-test-crewai:
+# One for both, which may run side by side.
+environment-crewai:
 	@.ci/environment crewai
-	.venv-crewai/bin/python -m pytest $(CREWAI) tests/adapter/test_late.py $(ARGS)
+
+test-crewai: environment-crewai
+	.venv-crewai/bin/python -m pytest $(CREWAI) $(addprefix --ignore=, $(CREWAI_COMMANDS)) tests/adapter/test_late.py $(ARGS)
+
+test-crewai-commands: environment-crewai
+	.venv-crewai/bin/python -m pytest $(CREWAI_COMMANDS) $(ARGS)
 
 # What an older version of CrewAI may do otherwise: it tells more of hooks, and keeps what runs agents elsewhere.
 test-crewai-oldest:

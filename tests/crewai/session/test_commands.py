@@ -41,7 +41,8 @@ def test_a_crew_is_a_lane_of_the_run_of_its_program(machine: Machine) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_flow_with_a_router_and_rows_of_its_states_replays(machine: Machine) -> None:
+def test_a_flow_with_a_router_and_rows_of_its_states_replays_and_takes_edits(machine: Machine) -> None:
+    """An edited answer reaches the flow, and who listens."""
     with Provider(answer) as provider:
         recorded = machine.record("counting", **provider.environ, **SWITCHES)
     assert recorded.returncode == 0, recorded.stderr
@@ -49,6 +50,10 @@ def test_a_flow_with_a_router_and_rows_of_its_states_replays(machine: Machine) -
         lane = listing.log("counting/Counting", resolve(store, "counting/Counting").timeline)
     assert [step.name for step in lane.steps if step.kind != "end"] == ["input", "first", "which", "grow"]
     _replays(machine, "counting", recorded.stdout, **SWITCHES)
+    forked = machine.lockstep("fork", "counting:2", "--set", '2.1:text="another"', **NOWHERE, **SWITCHES)
+    assert forked.returncode == 0, forked.stderr
+    assert "0 live" in forked.stderr
+    assert forked.stdout.splitlines()[-2:] == ["11 another", "11 ['another']"]
 
 
 @pytest.mark.timeout(400)
@@ -57,17 +62,6 @@ def test_tasks_and_inputs_at_once_replay_with_what_listeners_heard(machine: Mach
         recorded = machine.record("sums", **provider.environ, **SWITCHES)
     assert recorded.returncode == 0, recorded.stderr
     _replays(machine, "sums", recorded.stdout, **SWITCHES)
-
-
-@pytest.mark.timeout(400)
-def test_an_edited_answer_reaches_the_agent_and_who_listens(machine: Machine) -> None:
-    with Provider(answer) as provider:
-        recorded = machine.record("hearing", **provider.environ, **SWITCHES)
-    assert recorded.returncode == 0, recorded.stderr
-    forked = machine.lockstep("fork", "hearing:2", "--set", '2.1:text="Final Answer: another"', **NOWHERE, **SWITCHES)
-    assert forked.returncode == 0, forked.stderr
-    assert "0 live" in forked.stderr
-    assert forked.stdout.splitlines()[-2:] == ["another", "['Final Answer: another']"]
 
 
 @pytest.mark.timeout(400)

@@ -1,7 +1,15 @@
 from crewai import LLM
+from crewai.events import LLMCallCompletedEvent, crewai_event_bus
 from crewai.flow.flow import Flow, listen, router, start
 from crewai.flow.persistence import persist
 from pydantic import BaseModel
+
+heard = []
+
+
+@crewai_event_bus.on(LLMCallCompletedEvent)
+def on_answer(source, event):
+    heard.append(event.response)
 
 
 class State(BaseModel):
@@ -30,4 +38,4 @@ class Counting(Flow[State]):
 if __name__ == "__main__":
     flow = Counting()
     print(flow.kickoff())
-    print(flow.state.n)
+    print(flow.state.n, heard)
