@@ -18,6 +18,20 @@ def temporal_server() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _ends_again() -> Iterator[None]:
+    """What ends a workflow that is stuck may reach its thread in a destructor, which swallows it: it is raised again."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+        if unraisable.exc_type.__name__ != "Stuck":
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    yield
+    sys.unraisablehook = before
+
+
 _sessions: list[pytest.Session] = []
 
 
