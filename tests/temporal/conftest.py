@@ -3,6 +3,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def _ends_again() -> Iterator[None]:
     """What ends a workflow that is stuck may reach its thread in a destructor, which swallows it: it is raised again."""
     before = sys.unraisablehook
 
-    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+    def hook(unraisable: Any) -> None:
         if unraisable.exc_type.__name__ != "Stuck":
             before(unraisable)
 
