@@ -21,7 +21,7 @@ def temporal_server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _ends_again() -> Iterator[None]:
-    """What ends a workflow that is stuck may reach its thread in a destructor, which swallows it: it is raised again."""
+    """What ends a stuck workflow may reach its thread in a destructor, which swallows it: it is raised again."""
     before = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
