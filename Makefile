@@ -19,8 +19,8 @@ demo:
 	@.venv-demo/bin/python examples/demo.py
 
 # The longest first: CI does three at a time, and the short ones fill what is left.
-test: test-oldest test-playwright test-debugger test-recording test-crewai test-langgraph test-temporal test-autogen \
-	test-crewai-commands test-crewai-oldest test-playwright164 test-agents test-autogen070 test-openai2 test-mcp
+test: test-debugger test-recording test-oldest test-playwright test-crewai test-langgraph test-crewai-commands \
+	test-temporal test-autogen test-playwright164 test-crewai-oldest test-autogen070 test-openai2 test-mcp test-agents
 	@.ci/browser --last
 
 test-main: test-recording test-debugger test-langgraph test-temporal test-playwright
