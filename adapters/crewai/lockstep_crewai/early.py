@@ -38,6 +38,8 @@ def install() -> None:
 def _order(owner: Any, attribute: str, name: str) -> None:
     """Has a lock be taken in the recorded order."""
     plain = getattr(owner, attribute)
+    if isinstance(plain, GatedLock):
+        return
     gated = GatedLock if isinstance(plain, LockType) else GatedRLock
     setattr(owner, attribute, gated(plain, f"crewai/{name}/{attribute}"))
 

@@ -11,7 +11,8 @@ Heard, in the order in which it came, as pieces of the call (`Call.part`):
     {"failed": text}                        it said that it failed
     {"usage": {…}}                          it counted tokens, and did so again later
     {"event": "started"}                    it said that it began, as CrewAI's own models always do first
-    {"event": "completed", …}               it was over, and something else was said after that; in a session, always
+    {"event": "completed", …}               it was over, and something else was said after that
+    {"event": "completed", …, "ahead": true}  it was over: in a session, where who listens has places of its own
     {"event": "ToolUsage…Event", "of": {…}} it ran a function that it was given
     {"hooks": "before"}                     it had the program's hooks look at its request …
     {"hooks": "after", "said": text}        … and at this answer
@@ -49,6 +50,7 @@ from lockstep_crewai import classes
 from lockstep_crewai.canonical import inert
 
 STARTED, COMPLETED = "started", "completed"
+AHEAD = "ahead"  # of a piece that says it was over: it is the last word, unless the outcome says that it was silent
 
 # Whether an agent has had hooks look at the request that its model is about to make: before 1.15.20 nobody says so.
 _looked_at = classes.there("crewai.hooks.llm_hooks:model_call_hooks_already_dispatched") or (lambda: False)
@@ -248,7 +250,7 @@ class Heard(Listener):
             self._over = event
             if sessions.session is not None:
                 # Whoever listens runs on a thread whose places in the record may lie before the end of the call.
-                self._call.part(_completed(event))
+                self._call.part({**_completed(event), AHEAD: True})
                 self._told = True
         elif kind is LLMCallFailedEvent:
             self.part({"failed": event.error})

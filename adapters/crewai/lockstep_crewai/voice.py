@@ -11,7 +11,7 @@ from crewai.events.types.llm_events import LLMCallType
 from crewai.utilities.token_counter_callback import TokenCalcHandler
 
 from lockstep.log.model import Value
-from lockstep_crewai.events import COMPLETED, STARTED, as_inside, call_type
+from lockstep_crewai.events import AHEAD, COMPLETED, STARTED, as_inside, call_type
 
 _TOLD = frozenset({"finish_reason", "response_id", "call_type"})
 _BREAKPOINT = "cache_breakpoint"
@@ -77,6 +77,7 @@ class Voice:
                 self._start()
             elif said.get("event") == COMPLETED:
                 self._complete(said.get("response"), said)
+                self._completed = bool(said.get(AHEAD))
             elif said.get("hooks") == "before":
                 self._before()
             elif said.get("hooks") == "after":
@@ -117,7 +118,6 @@ class Voice:
         )  # fmt: skip
 
     def _complete(self, response: Any, told: Mapping[str, Any]) -> None:
-        self._completed = True
         self._llm._emit_call_completed_event(
             response=response, call_type=LLMCallType(told.get("call_type", "llm_call")), messages=self._messages(),
             usage=told.get("usage"), finish_reason=told.get("finish_reason"), response_id=told.get("response_id"),

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from lockstep.errors import Code, Divergence
 from lockstep.testing import Answer, Provider, ToolCall
+from lockstep_crewai.voice import Voice
 
 LOOK_UP = {
     "type": "function",
@@ -274,6 +275,21 @@ def test_a_model_of_a_programs_own_is_not_run_again(
         assert tokens[0]["total_tokens"] == 5
         assert tape.pieces()[:3] == [{"event": "started"}, "fine", " indeed"]
         assert tape.pieces()[-1] == {"thinking": "hm"}
+
+
+@pytest.mark.parametrize(("ahead", "times"), [(False, 2), (True, 1)])
+def test_that_it_was_over_is_said_again_as_often_as_it_was_said(ahead: bool, times: int) -> None:
+    """Told ahead of the end it was the last word; otherwise something came after it, and it was said once more."""
+    said: list[Any] = []
+
+    class Saying:
+        def _emit_call_completed_event(self, **told: Any) -> None:
+            said.append(told["response"])
+
+    voice = Voice(Saying(), {}, own=True)
+    voice.part({"event": "completed", "response": "first", **({"ahead": True} if ahead else {})})
+    voice.over("last", {})
+    assert said == ["first", "last"][:times]
 
 
 def test_a_class_that_is_made_later_is_seen_too(provider: Provider, tape: Tape) -> None:

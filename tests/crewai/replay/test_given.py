@@ -13,8 +13,7 @@ import pytest
 import recorded_crews as of
 from crewai import Crew
 from crewai.events import crewai_event_bus
-from crewai.flow import Flow, persist, start
-from crewai.flow.persistence import SQLiteFlowPersistence
+from crewai.flow import Flow
 from crewai.state.checkpoint_config import CheckpointConfig
 from crewai_files import File, FileBytes, ImageFile, TextFile
 
@@ -109,23 +108,6 @@ def test_checkpoints_that_are_only_to_be_made_are_nothing_to_go_on_from(
     crew_runs.silence(provider, monkeypatch)
     crew_runs.is_again(lockstep.replay("crewai/desk", crews.sequential), result)
     assert not list((tmp_path / "native").rglob("*.json"))
-
-
-@pytest.fixture
-def counting(tmp_path: Path) -> Callable[[], Flow[Any]]:
-    """Makes a flow that goes on counting where a state of it is restored."""
-
-    def make() -> Flow[Any]:
-        @persist(SQLiteFlowPersistence(str(tmp_path / "flows.db")))
-        class Counts(Flow[dict[str, Any]]):
-            @start()
-            def more(self) -> int:
-                self.state["n"] = self.state.get("n", 0) + 1
-                return int(self.state["n"])
-
-        return Counts()
-
-    return make
 
 
 def test_a_flow_is_restored_from_the_state_that_it_was_restored_from(

@@ -15,7 +15,7 @@ import pytest
 import recorded_crews as of
 from crewai import Crew
 from crewai.events import crewai_event_bus
-from crewai.flow import Flow, human_feedback, listen, persist, start
+from crewai.flow import Flow, human_feedback, listen, start
 from crewai.flow.async_feedback.types import HumanFeedbackPending
 from crewai.flow.persistence import SQLiteFlowPersistence
 from crewai.memory.storage.kickoff_task_outputs_storage import KickoffTaskOutputsSQLiteStorage
@@ -31,23 +31,6 @@ from lockstep_crewai import classes
 def rows(path: Path) -> list[tuple[Any, ...]]:
     with sqlite3.connect(path) as database:
         return database.execute("select flow_uuid, method_name, state_json from flow_states").fetchall()
-
-
-@pytest.fixture
-def counting(tmp_path: Path) -> Callable[[], Flow[Any]]:
-    """Makes a flow that goes on counting where a state of it is loaded."""
-
-    def make() -> Flow[Any]:
-        @persist(SQLiteFlowPersistence(str(tmp_path / "flows.db")))
-        class Counts(Flow[dict[str, Any]]):
-            @start()
-            def more(self) -> int:
-                self.state["n"] = self.state.get("n", 0) + 1
-                return int(self.state["n"])
-
-        return Counts()
-
-    return make
 
 
 def test_a_state_that_was_loaded_is_loaded_again_and_none_is_saved(
