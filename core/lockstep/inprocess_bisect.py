@@ -67,9 +67,11 @@ def bisect(
                     assert place is not None
                     return natives.made(place.fork(_options(inquiry.run, cut, live, tail, branch, own)))
             try:
+                allowed, rest = cut.allowed(live, tail)
                 done = fork(
-                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
-                )
+                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=allowed, tail=rest, branch=branch,
+                    store=path,
+                )  # fmt: skip
             except Refused as refused:
                 done = refused.run
             return _made(done)
@@ -97,9 +99,11 @@ async def abisect(
                     assert place is not None
                     return natives.made(await place.afork(_options(inquiry.run, cut, live, tail, branch, own)))
             try:
+                allowed, rest = cut.allowed(live, tail)
                 done = await afork(
-                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
-                )
+                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=allowed, tail=rest, branch=branch,
+                    store=path,
+                )  # fmt: skip
             except Refused as refused:
                 done = refused.run
             return _made(done)
@@ -132,7 +136,7 @@ def _begin(
 
 
 def _options(run: str, cut: Cut, live: Sequence[str], tail: Tail, branch: str, own: Mapping[str, Any]) -> ForkOptions:
-    policy = policies.given(live, tail, rules.here().effects)
+    policy = policies.given(*cut.allowed(live, tail), rules.here().effects)
     return natives.probe_options(forks.given(cut.edits, run), cut, policy, branch, own)
 
 

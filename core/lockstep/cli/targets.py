@@ -72,6 +72,7 @@ def fork(
 
 def probe(store: str, run: str, cut: Cut, target: str, *, live: Sequence[str], tail: Tail, branch: str) -> Made:
     """One probe of a bisect."""
+    live, tail = cut.allowed(live, tail)
     edits = forks.given(cut.edits, run)
     address = f"{run}:{cut.at}"
     with natives.looked_up(store, address, target) as found, _stdout_to_stderr(found is not None):

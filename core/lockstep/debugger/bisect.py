@@ -16,7 +16,7 @@ import msgspec
 
 from lockstep.debugger import belief as beliefs
 from lockstep.debugger import cuts as places
-from lockstep.debugger import noisy, swaps, words
+from lockstep.debugger import causes, noisy, swaps, words
 from lockstep.debugger import predicate as predicates
 from lockstep.debugger import search as searches
 from lockstep.debugger import verdict as verdicts
@@ -140,8 +140,12 @@ def begin(
         return verdicts.unsearched(NOT_RECORDED, recorded.address, why)
     if not good:
         _can_finish(place.timeline, cuts, policy)
-    whole = bool(good) or places.are_actions(place.timeline) or places.are_strands(place.timeline)
-    searching = _over_answers(cuts, aim) if whole else _over_steps(place.timeline, cuts, aim)
+    if good and aim.confidence is None:
+        searching = _over_swaps(place.timeline, differing, aim, policy)
+    elif good or places.are_actions(place.timeline) or places.are_strands(place.timeline):
+        searching = _over_answers(cuts, aim)
+    else:
+        searching = _over_steps(place.timeline, cuts, aim)
     return Inquiry(
         recorded.address,
         place.timeline,
@@ -303,6 +307,12 @@ def _reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
     """The last cut up to which a probe at cut `at` got the recorded answers."""
     reach = probe.reach if probe.reach is not None else -1
     return max((number for number, cut in enumerate(cuts) if number > at and cut.step <= reach), default=at)
+
+
+def _over_swaps(timeline: Timeline, differing: Sequence[Swap], aim: Aim, policy: Policy) -> Searching:
+    """The answers that cure it. For free first, where anything else is allowed."""
+    passes = (False,) if policy.tail == "record" and not policy.live else (True, False)
+    return (yield from causes.over(timeline, differing, aim.probes, passes)), None
 
 
 def _over_answers(cuts: Sequence[Cut], aim: Aim) -> Searching:

@@ -18,7 +18,7 @@ from lockstep.log.address import Address
 from lockstep.log.model import Kind, Value
 from lockstep.log.native import CHECKPOINT
 from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
-from lockstep.session.policy import Policy
+from lockstep.session.policy import Policy, Tail
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -31,6 +31,7 @@ class Cut(msgspec.Struct, frozen=True):
             this position; None: all of it
     task    the task whose writes are the last that are kept, "" for a call
     label   what a probe's branch is called after
+    free    nothing may run for real, whatever else is allowed: what no record answers is refused
     """
 
     at: str
@@ -40,10 +41,15 @@ class Cut(msgspec.Struct, frozen=True):
     label: str = ""
     within: int | None = None
     task: str = ""
+    free: bool = False
 
     @property
     def name(self) -> str:
         return self.label or self.at
+
+    def allowed(self, live: Sequence[str], tail: Tail) -> tuple[Sequence[str], Tail]:
+        """What a probe there may run for real, of what was allowed."""
+        return ((), "record") if self.free else (live, tail)
 
 
 def of_run(timeline: Timeline) -> list[Cut]:

@@ -44,9 +44,11 @@ def runner(
     """
 
     def probe(cut: Cut, branch: str) -> Made:
+        allowed, rest = cut.allowed(live, tail)
+
         def forked(start: Callable[..., Outcome]) -> Forked:
             done = fork(
-                store, f"{run}:{cut.at}", command, edits=given(cut.edits), live=live, tail=tail, branch=branch,
+                store, f"{run}:{cut.at}", command, edits=given(cut.edits), live=allowed, tail=rest, branch=branch,
                 stdout=output, stderr=output, trust=trust, isolate=isolate, debug=debug, start=start,
             )  # fmt: skip
             if done.asked:

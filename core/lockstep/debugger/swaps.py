@@ -114,11 +114,9 @@ def _of(step: Step, number: int | None) -> tuple[Step, Effect] | None:
 
 def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
     """Cut number i keeps the first i of the bad run's answers and gives the good run's for the others."""
-    # The last one before the end: served past the edits while keys match.
-    last = str(max((step.number for step in timeline.steps if step.kind != END), default=0))
     return [
         Cut(
-            last,
+            _last(timeline),
             swaps[kept - 1].step if kept else 0,
             swaps[kept - 1].effect if kept else None,
             {swap.at: swap.value for swap in swaps[kept:]},
@@ -126,6 +124,17 @@ def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
         )
         for kept in range(len(swaps) + 1)
     ]
+
+
+def cut(timeline: Timeline, given: Sequence[Swap]) -> Cut:
+    """Gives the good run's answers for these, and keeps all others."""
+    edits = {swap.at: swap.value for swap in given}
+    return Cut(_last(timeline), given[0].step, given[0].effect, edits, f"cure-{len(given)}")
+
+
+def _last(timeline: Timeline) -> str:
+    """The last step before the end: past the edits, calls are served up to there while keys match."""
+    return str(max((step.number for step in timeline.steps if step.kind != END), default=0))
 
 
 def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps: Sequence[Swap]) -> Verdict:
@@ -141,9 +150,8 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
         name = f"task {found.task}" if found.task else f"{step.kind} {step.name}".strip()
     swap = next((swap for swap in swaps if swap.at == found.effect), None)
     if swap is not None:
-        usual = {change.path for one in swaps if one.at != swap.at and one.name == swap.name for change in one.changes}
-        telling = tuple(change for change in swap.changes if change.path not in usual)
-        return _with(found, timeline, effect, name=name, changes=telling or swap.changes, other=swap.address)
+        told = _with(found, timeline, effect, name=name, changes=_telling_of(swap, swaps), other=swap.address)
+        return msgspec.structs.replace(told, edits=_together(timeline, found, swaps)) if found.causes else told
     if effect is None:
         return msgspec.structs.replace(found, name=name)
     # The nearest before it first: the least of what led to the call is new there.
@@ -167,6 +175,25 @@ def _with(
     told = _mending(timeline, effect, changes) if effect is not None and len(changes) <= _EDITS else ()
     sets = tuple(f"{found.effect}:{path}={value}" if path else f"{found.effect}={value}" for path, value in told)
     return msgspec.structs.replace(found, name=name, changes=changes, other=other, edits=sets)
+
+
+def _telling_of(swap: Swap, swaps: Sequence[Swap]) -> tuple[Change, ...]:
+    """Where one of the answers differs, but for what differs in all others of such calls too."""
+    usual = {change.path for one in swaps if one.at != swap.at and one.name == swap.name for change in one.changes}
+    return tuple(change for change in swap.changes if change.path not in usual) or swap.changes
+
+
+def _together(timeline: Timeline, found: Verdict, swaps: Sequence[Swap]) -> tuple[str, ...]:
+    """The edits of all causes, none where they cannot be told for each."""
+    sets: list[str] = []
+    for swap in (swap for at in found.causes for swap in swaps if swap.at == at):
+        telling = _telling_of(swap, [one for one in swaps if one.at not in found.causes or one.at == swap.at])
+        effect = timeline.effect(swap.step, swap.effect)
+        told = _mending(timeline, effect, telling) if len(telling) <= _EDITS else ()
+        if not told:
+            return ()
+        sets += [f"{swap.at}:{path}={value}" if path else f"{swap.at}={value}" for path, value in told]
+    return tuple(sets)
 
 
 def _mending(timeline: Timeline, effect: Effect, changes: Sequence[Change]) -> tuple[tuple[str, str], ...]:
