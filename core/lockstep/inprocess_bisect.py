@@ -30,7 +30,7 @@ type Bad = Callable[[View], bool | None]
 def bisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
     *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
-    max_probes: int | None = None, **own: Any,
+    max_probes: int | None = None, shrink: bool = False, **own: Any,
 ) -> Verdict:  # fmt: skip
     """Finds the recorded answer that makes a run bad: kept, the run is bad, and left out, it is not.
 
@@ -39,7 +39,8 @@ def bisect(
             keeps itself what its adapter says, as a compiled graph
     bad     asked about a `View` of the recording and of each probe: True is bad, False good, None cannot say. Without
             it, bad is what raises the recorded exception again
-    good    a run that went right: its answers are swapped in, and the verdict names the one that matters
+    good    a run that went right: its answers are swapped in, and the verdict names the smallest set of them that cures
+            the bad one (`causes`), without a live call as far as the two records have the answers
     live    names of tools and other calls that may run for real in probes; `tail` as in `lockstep.fork`
     store   path of the store; by default as on the command line
     again   run also probes that were run before
@@ -47,6 +48,8 @@ def bisect(
             may lead to a bad run or to a good one. By default each probe is taken at its word, and made once
     max_probes   how many there may be, found ones included: the verdict is `ambiguous` where they do not suffice. By
             default as many as it takes, and with `confidence` eight for each halving of the steps
+    shrink  the culprit's answer is made as small as it can be and still make the run bad: `shrunk` and `reproduce` of
+            the verdict
     own     of a run that a framework keeps itself: what only its adapter knows, as Temporal's `data_converter=`
 
     Probes stay as branches of the run. Raises AddressError (LS205, LS206), TargetError LS402 (no callable, or a
@@ -57,7 +60,7 @@ def bisect(
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes)
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes, shrink)
         if isinstance(inquiry, Verdict):
             return inquiry
 
@@ -82,14 +85,14 @@ def bisect(
 async def abisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
     *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
-    max_probes: int | None = None, **own: Any,
+    max_probes: int | None = None, shrink: bool = False, **own: Any,
 ) -> Verdict:  # fmt: skip
     """As `bisect`, under a running event loop: awaits what `target` returns."""
     path = str(locate(store))
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes)
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes, shrink)
         if isinstance(inquiry, Verdict):
             return inquiry
 
@@ -124,6 +127,7 @@ def _begin(
     own: Mapping[str, Any],
     confidence: float | None,
     max_probes: int | None,
+    shrink: bool,
 ) -> Inquiry | Verdict:
     asked = predicate.asked(bad) if bad is not None else None
     ran = probes.function(target) if found is None else natives.identity(found.target)
@@ -132,6 +136,7 @@ def _begin(
         Policy(tuple(live), tail, rules.here().effects), ran if ran is not None else os.urandom(8), good=good or "",
         again=again, alike=found.native.alike if found is not None else None,
         plain=found.plain(own) if found is not None else None, aim=Aim(confidence, max_probes),
+        shrink=shrink,
     )  # fmt: skip
 
 

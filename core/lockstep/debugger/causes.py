@@ -75,7 +75,7 @@ def _parted(
         probe = yield Wanted(msgspec.structs.replace(cuts[at], free=free), searches.left(known), good, bad)
         purse.made += 1
         chosen = frozenset(range(at, count))
-        if free and probe.judged == SKIP:
+        if free and trying.wanting(probe):
             missed.add(at)
             trial.costly.add(chosen)
         elif chosen:

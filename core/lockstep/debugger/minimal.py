@@ -13,6 +13,7 @@ items it has been seen not to have the effect, or nobody could say. Nothing is a
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, MutableMapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -81,7 +82,7 @@ def _reduced(rest: list[int], fixed: list[int], known: Known) -> Generator[Chose
 
 def _split(items: list[int], parts: int) -> list[list[int]]:
     bounds = [len(items) * number // parts for number in range(parts + 1)]
-    return [items[low:high] for low, high in zip(bounds, bounds[1:], strict=False)]
+    return [items[low:high] for low, high in pairwise(bounds)]
 
 
 def _checked(items: list[int], known: Known) -> Searching:

@@ -63,7 +63,7 @@ def between(store: Store, bad: str, good: str) -> tuple[Swap, ...]:
             continue
         (step, effect), answered = kept, given[1]
         value = edits.taken(other.timeline, answered)
-        if effect.end is None or not _can_be_given(place.timeline, effect, value):
+        if effect.end is None or not can_be_given(place.timeline, effect, value):
             continue
         swap = Swap(
             f"{step.number}.{effect.number}", step.number, effect.number, entry.address_b or "",
@@ -73,7 +73,17 @@ def between(store: Store, bad: str, good: str) -> tuple[Swap, ...]:
     return tuple(swap for _, swap in sorted(found, key=lambda pair: pair[0]))
 
 
-def _can_be_given(timeline: Timeline, effect: Effect, value: Value) -> bool:
+def answer_at(store: Store, address: str) -> Value | None:
+    """What a call of any run answered, as an edit takes it; None where the address names no one call."""
+    place = resolve(store, address)
+    if place.step is None:
+        return None
+    found = _of(place.step, place.effect.number if place.effect is not None else None)
+    return edits.taken(place.timeline, found[1]) if found is not None else None
+
+
+def can_be_given(timeline: Timeline, effect: Effect, value: Value) -> bool:
+    """Whether an edit can give this answer."""
     try:
         edits.made(timeline, effect, [("", value)])
     except EditError:
@@ -116,7 +126,7 @@ def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
     """Cut number i keeps the first i of the bad run's answers and gives the good run's for the others."""
     return [
         Cut(
-            _last(timeline),
+            last(timeline),
             swaps[kept - 1].step if kept else 0,
             swaps[kept - 1].effect if kept else None,
             {swap.at: swap.value for swap in swaps[kept:]},
@@ -129,10 +139,10 @@ def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
 def cut(timeline: Timeline, given: Sequence[Swap]) -> Cut:
     """Gives the good run's answers for these, and keeps all others."""
     edits = {swap.at: swap.value for swap in given}
-    return Cut(_last(timeline), given[0].step, given[0].effect, edits, f"cure-{len(given)}")
+    return Cut(last(timeline), given[0].step, given[0].effect, edits, f"cure-{len(given)}")
 
 
-def _last(timeline: Timeline) -> str:
+def last(timeline: Timeline) -> str:
     """The last step before the end: past the edits, calls are served up to there while keys match."""
     return str(max((step.number for step in timeline.steps if step.kind != END), default=0))
 
@@ -150,8 +160,10 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
         name = f"task {found.task}" if found.task else f"{step.kind} {step.name}".strip()
     swap = next((swap for swap in swaps if swap.at == found.effect), None)
     if swap is not None:
-        told = _with(found, timeline, effect, name=name, changes=_telling_of(swap, swaps), other=swap.address)
-        return msgspec.structs.replace(told, edits=_together(timeline, found, swaps)) if found.causes else told
+        mended = _with(found, timeline, effect, name=name, changes=_telling_of(swap, swaps), other=swap.address)
+        if not found.causes:
+            return mended
+        return msgspec.structs.replace(mended, edits=_together(timeline, found, swaps), fork_at=last(timeline))
     if effect is None:
         return msgspec.structs.replace(found, name=name)
     # The nearest before it first: the least of what led to the call is new there.

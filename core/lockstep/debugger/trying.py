@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 
 import msgspec
 
-from lockstep.debugger import minimal, words
+from lockstep.debugger import minimal, predicate, words
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.minimal import Chosen, Known, Smallest
 from lockstep.debugger.search import PATIENCE, SKIP, Judged
@@ -54,7 +54,8 @@ class Trial(msgspec.Struct):
     def smallest(self) -> Smallest:
         """The smallest set so far that has it."""
         found = [chosen for chosen, has in self.known.items() if has]
-        return Smallest(tuple(sorted(min(found, key=len, default=self.items))), proven=False)
+        least = min(found, key=len) if found else self.items
+        return Smallest(tuple(sorted(least)), proven=False)
 
 
 def ask(trial: Trial, chosen: Chosen, purse: Purse, *, free: bool) -> Generator[Wanted, Probe, bool | None]:
@@ -67,16 +68,19 @@ def ask(trial: Trial, chosen: Chosen, purse: Purse, *, free: bool) -> Generator[
         return False
     probe = yield Wanted(msgspec.structs.replace(cut, free=free), max(1, len(trial.smallest().items)), "", "")
     purse.made += 1
-    if free and probe.judged == SKIP:
+    if free and wanting(probe):
         trial.costly.add(chosen)
         return None
     trial.known[chosen] = has = trial.has(probe.judged)
     return has
 
 
-def once(
-    trial: Trial, purse: Purse, likely: Sequence[int] = (), *, free: bool
-) -> Generator[Wanted, Probe, Smallest]:
+def wanting(probe: Probe) -> bool:
+    """Whether a free probe ended at a call that no record answers."""
+    return probe.judged == SKIP and (bool(probe.refused) or probe.why == predicate.REFUSED)
+
+
+def once(trial: Trial, purse: Purse, likely: Sequence[int] = (), *, free: bool) -> Generator[Wanted, Probe, Smallest]:
     """The smallest set, by free probes alone or also by others. Ends early where the purse is empty, or where so many
     probes in a row said nothing that the next will not either."""
     # What a free probe could not say is asked again by one that is not, and by no free one.

@@ -110,6 +110,7 @@ class Verdict(msgspec.Struct, frozen=True):
     shrunk      where the culprit's answer was shrunk: what of it is enough, by path in the answer at `other`; "" is all
                 of it
     reproduce   edits of a fork of `run` that is bad by no more than that: `7.1={"owed":4000}`
+    fork_at     where forks with `edits` or `reproduce` leave, as the probes did: `12`; "" for the culprit's own step
     """
 
     verdict: Kind
@@ -136,6 +137,7 @@ class Verdict(msgspec.Struct, frozen=True):
     minimal: bool = False
     shrunk: dict[str, Value] | None = None
     reproduce: tuple[str, ...] = ()
+    fork_at: str = ""
 
     def judged(self, judged: Judged) -> tuple[Probe, ...]:
         """The probes that were bad, good or skipped."""
@@ -199,8 +201,7 @@ def conclude(
     answers were swapped in; `alone`: whether the run was of one process."""
     known, belief = located.known, located.belief
     fields: dict[str, Any] = {
-        "probes": len(tried), "live_calls": sum(probe.live for probe in tried), "run": run, "tried": tuple(tried),
-        "seconds": seconds, "step": None, "effect": None, "confidence": located.sure,
+        **cost(tried), "run": run, "seconds": seconds, "step": None, "effect": None, "confidence": located.sure,
         "posterior": _places(located, tried),
     }  # fmt: skip
     if belief is not None:
@@ -245,6 +246,11 @@ def conclude(
     else:
         why = located.stopped or f"{lost} of {len(tried)} probes could not be judged"
     return Verdict(verdict=AMBIGUOUS, why=why, **fields)
+
+
+def cost(tried: Sequence[Probe]) -> dict[str, Any]:
+    """The fields of a verdict that say what it took."""
+    return {"probes": len(tried), "live_calls": sum(probe.live for probe in tried), "tried": tuple(tried)}
 
 
 def _cured(cure: Cure, fields: dict[str, Any], located: Located) -> Verdict:
