@@ -50,8 +50,8 @@ def over(
         known = yield from _parted(cuts, known, trial, purse, free=free)
         if known.found is not None and not 0 < known.found <= count:
             break  # bad with each of the good run's answers, or never: nothing cures it, or nothing has to
-        found = yield from _cure(known, trial, purse, free=free)
-        if found is not None and found.proven:
+        found = (yield from _cure(known, trial, purse, free=free)) or found
+        if (found is not None and found.proven) or not trial.costly or purse.spent:
             break
     cure = None
     if found is not None:

@@ -44,7 +44,7 @@ def mixed(new: Any, old: Any, kept: Mapping[Place, Any], place: Place = ()) -> A
     ABSENT."""
     if place in kept:
         return kept[place]
-    if _same(new, old):
+    if not any(each[: len(place)] == place for each in kept):
         return old
     both = _both(new, old)
     if both is None:

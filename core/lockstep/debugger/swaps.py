@@ -160,7 +160,7 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
         name = f"task {found.task}" if found.task else f"{step.kind} {step.name}".strip()
     swap = next((swap for swap in swaps if swap.at == found.effect), None)
     if swap is not None:
-        mended = _with(found, timeline, effect, name=name, changes=_telling_of(swap, swaps), other=swap.address)
+        mended = _with(found, timeline, effect, name=name, changes=_telling_of(swap, swaps, found), other=swap.address)
         if not found.causes:
             return mended
         return msgspec.structs.replace(mended, edits=_together(timeline, found, swaps), fork_at=last(timeline))
@@ -189,9 +189,10 @@ def _with(
     return msgspec.structs.replace(found, name=name, changes=changes, other=other, edits=sets)
 
 
-def _telling_of(swap: Swap, swaps: Sequence[Swap]) -> tuple[Change, ...]:
-    """Where one of the answers differs, but for what differs in all others of such calls too."""
-    usual = {change.path for one in swaps if one.at != swap.at and one.name == swap.name for change in one.changes}
+def _telling_of(swap: Swap, swaps: Sequence[Swap], found: Verdict) -> tuple[Change, ...]:
+    """Where one of the answers differs, but for what differs in others of such calls too, which do no harm."""
+    harmless = [one for one in swaps if one.at not in (swap.at, *found.causes) and one.name == swap.name]
+    usual = {change.path for one in harmless for change in one.changes}
     return tuple(change for change in swap.changes if change.path not in usual) or swap.changes
 
 
@@ -199,7 +200,7 @@ def _together(timeline: Timeline, found: Verdict, swaps: Sequence[Swap]) -> tupl
     """The edits of all causes, none where they cannot be told for each."""
     sets: list[str] = []
     for swap in (swap for at in found.causes for swap in swaps if swap.at == at):
-        telling = _telling_of(swap, [one for one in swaps if one.at not in found.causes or one.at == swap.at])
+        telling = _telling_of(swap, swaps, found)
         effect = timeline.effect(swap.step, swap.effect)
         told = _mending(timeline, effect, telling) if len(telling) <= _EDITS else ()
         if not told:
