@@ -17,10 +17,9 @@ from lockstep.debugger.probes import Made
 from lockstep.debugger.verdict import Verdict
 from lockstep.debugger.view import View
 from lockstep.errors import Refused
-from lockstep.inprocess import Run, Store, afork, fork
+from lockstep.inprocess import Run, Store, aforked, forked
 from lockstep.log.store import Store as OpenStore
 from lockstep.log.store import locate, open_store
-from lockstep.session import policy as policies
 from lockstep.session import rules
 from lockstep.session.policy import Policy, Tail
 
@@ -70,11 +69,8 @@ def bisect(
                     assert place is not None
                     return natives.made(place.fork(_options(inquiry.run, cut, live, tail, branch, own)))
             try:
-                allowed, rest = cut.allowed(live, tail)
-                done = fork(
-                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=allowed, tail=rest, branch=branch,
-                    store=path,
-                )  # fmt: skip
+                policy = cut.policy(live, tail, rules.here().effects)
+                done = forked(f"{inquiry.run}:{cut.at}", target, cut.edits, policy, branch, path)
             except Refused as refused:
                 done = refused.run
             return _made(done)
@@ -102,11 +98,8 @@ async def abisect(
                     assert place is not None
                     return natives.made(await place.afork(_options(inquiry.run, cut, live, tail, branch, own)))
             try:
-                allowed, rest = cut.allowed(live, tail)
-                done = await afork(
-                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=allowed, tail=rest, branch=branch,
-                    store=path,
-                )  # fmt: skip
+                policy = cut.policy(live, tail, rules.here().effects)
+                done = await aforked(f"{inquiry.run}:{cut.at}", target, cut.edits, policy, branch, path)
             except Refused as refused:
                 done = refused.run
             return _made(done)
@@ -141,7 +134,7 @@ def _begin(
 
 
 def _options(run: str, cut: Cut, live: Sequence[str], tail: Tail, branch: str, own: Mapping[str, Any]) -> ForkOptions:
-    policy = policies.given(*cut.allowed(live, tail), rules.here().effects)
+    policy = cut.policy(live, tail, rules.here().effects)
     return natives.probe_options(forks.given(cut.edits, run), cut, policy, branch, own)
 
 

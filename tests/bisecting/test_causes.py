@@ -13,6 +13,8 @@ import pytest
 import lockstep
 from lockstep import Verdict
 from lockstep.debugger.view import View
+from lockstep.log.model import Kind
+from lockstep.log.store import open_store
 
 LIMIT = 1000
 STEPS = 12
@@ -59,12 +61,22 @@ def lenient() -> int:
     return settle([look(number)["owed"] for number in range(1, STEPS + 1)], 2)
 
 
-def chained() -> int:
-    """Each answer goes into the next question: with another one, all that follow ask what no record answers."""
+def following() -> int:
+    """Each answer goes into the next question: after a good one, the program asks what it asked in the good run."""
     known, owed = "", []
     for number in range(1, 7):
         found = look(number, known)
         known = found["seen"]
+        owed.append(found["owed"])
+    return settle(owed)
+
+
+def chained() -> int:
+    """All answers go into the next question: with some of each run, the rest asks what no record answers."""
+    known, owed = "", []
+    for number in range(1, 7):
+        found = look(number, known)
+        known += found["seen"]
         owed.append(found["owed"])
     return settle(owed)
 
@@ -171,20 +183,39 @@ def test_answers_that_came_beside_each_other_are_told_apart() -> None:
     }
 
 
+def test_where_the_program_asks_what_it_asked_in_the_good_run_that_one_answers() -> None:
+    """With one good answer it goes on as the good run, and gets all of its answers: also in place of the other bad one,
+    which nobody asks for any more."""
+    both(following, 2, 5)
+    found = lockstep.bisect("bad", following, good="good")
+    assert (found.verdict, found.causes, found.minimal) == ("culprit", ("2.1",), True)
+    assert (found.live_calls, asked) == (0, [])
+    lent: list[str] = []
+    with open_store(_store()) as store:
+        for probe in found.judged("good"):
+            reader = store.run("bad", probe.address.partition("@")[2])
+            lent += [event.name for _, event in reader.heads(reader.streams[0].id) if event.kind is Kind.END]
+    assert "lent" in lent
+
+
 def test_what_the_records_do_not_answer_is_asked_for_real_and_last() -> None:
     both(chained, 2, 5)
     found = lockstep.bisect("bad", chained, good="good")
-    assert (found.verdict, found.live_calls) == ("culprit", len(asked))
-    assert found.live_calls > 0
-    free = [probe.live == 0 and bool(probe.refused) for probe in found.tried]
-    assert True in free and not any(free[free.index(False, free.index(True)) :][1:])
+    assert (found.verdict, found.effect, found.minimal) == ("culprit", "2.1", True)
+    assert found.live_calls == len(asked) > 0
+    # The cuts, and then what is enough: of each, what can be had for nothing first.
+    for search in ("@bisect-good-", "@bisect-cure-"):
+        probes = [probe for probe in found.tried if search in probe.address]
+        real = [probe.live > 0 for probe in probes]
+        assert probes[0].refused and True in real
+        assert not any(probe.refused for probe in probes[real.index(True) :])
 
 
 def test_nothing_is_asked_where_that_is_not_allowed() -> None:
     both(chained, 2, 5)
     found = lockstep.bisect("bad", chained, good="good", tail="record")
-    assert (found.live_calls, asked) == (0, [])
-    assert found.verdict in ("ambiguous", "culprit") and not found.minimal
+    assert (found.verdict, found.live_calls, asked, found.causes) == ("ambiguous", 0, [], ())
+    assert len({probe.address for probe in found.tried}) == found.probes
 
 
 def test_no_probe_is_made_twice() -> None:
@@ -383,7 +414,6 @@ def test_the_command_tells_the_set_the_smallest_answer_and_the_forks(lockstep: A
 
 def _call(at: str) -> Any:
     from lockstep.debugger import calls
-    from lockstep.log.store import open_store
     from lockstep.log.timeline import resolve
 
     with open_store(_store()) as store:

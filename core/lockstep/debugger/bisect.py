@@ -144,7 +144,7 @@ def begin(
     options: Value = {"ran": ran, "good": good, "live": [*sorted(policy.live)], "tail": policy.tail}
     series = Series(store, run, path, branch, options, again=again, alike=alike, plain=plain)
     differing = swaps.between(store, recorded.address, good) if good else ()
-    cuts = swaps.cuts(place.timeline, differing) if good else places.of_run(place.timeline)
+    cuts = swaps.cuts(place.timeline, differing, good) if good else places.of_run(place.timeline)
     if len(cuts) < 2:
         why = f"no answer in it differs from one of {good}" if good else "no answer from outside was recorded in it"
         return verdicts.unsearched(NOT_RECORDED, recorded.address, why)
@@ -153,7 +153,7 @@ def begin(
     # For free first, where anything else is allowed.
     passes = (False,) if policy.tail == "record" and not policy.live else (True, False)
     if good and aim.confidence is None:
-        searching = _over_swaps(place.timeline, differing, aim, passes)
+        searching = _over_swaps(place.timeline, differing, good, aim, passes)
     elif good or places.are_actions(place.timeline) or places.are_strands(place.timeline):
         searching = _over_answers(cuts, aim)
     else:
@@ -247,7 +247,7 @@ def _course(inquiry: Inquiry, tried: Sequence[Probe]) -> Generator[Wanted, Probe
         return found
     left = None if inquiry.most is None else inquiry.most - len(tried)
     small = yield from shrinking.over(
-        inquiry.series.store, inquiry.timeline, found, inquiry.swaps, left, inquiry.passes
+        inquiry.series.store, inquiry.timeline, found, inquiry.swaps, inquiry.good, left, inquiry.passes
     )  # fmt: skip
     return msgspec.structs.replace(small, seconds=time.monotonic() - inquiry.began, **verdicts.cost(tried))
 
@@ -339,9 +339,11 @@ def _reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
     return max((number for number, cut in enumerate(cuts) if number > at and cut.step <= reach), default=at)
 
 
-def _over_swaps(timeline: Timeline, differing: Sequence[Swap], aim: Aim, passes: Sequence[bool]) -> Searching:
+def _over_swaps(
+    timeline: Timeline, differing: Sequence[Swap], good: str, aim: Aim, passes: Sequence[bool]
+) -> Searching:
     """The answers that cure it."""
-    return (yield from causes.over(timeline, differing, aim.probes, passes)), None
+    return (yield from causes.over(timeline, differing, good, aim.probes, passes)), None
 
 
 def _over_answers(cuts: Sequence[Cut], aim: Aim) -> Searching:

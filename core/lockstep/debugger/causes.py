@@ -18,7 +18,7 @@ from lockstep.debugger import search as searches
 from lockstep.debugger import swaps as swapping
 from lockstep.debugger import trying
 from lockstep.debugger.cuts import Cut
-from lockstep.debugger.minimal import Chosen, Smallest
+from lockstep.debugger.minimal import Chosen
 from lockstep.debugger.search import GOOD, SKIP, Judged, Search
 from lockstep.debugger.swaps import Swap
 from lockstep.debugger.trying import Purse, Trial
@@ -30,33 +30,37 @@ _MISSES = 3
 
 
 def over(
-    timeline: Timeline, swaps: Sequence[Swap], most: int | None, passes: Sequence[bool]
+    timeline: Timeline, swaps: Sequence[Swap], good: str, most: int | None, passes: Sequence[bool]
 ) -> Generator[Wanted, Probe, Located]:
-    """Searches the answers that differ. `passes`: whether probes are free, for each time that all is tried."""
-    cuts = swapping.cuts(timeline, swaps)
+    """Searches the answers that differ from those of the `good` run. `passes`: whether probes are free, for each time
+    that all is tried."""
+    cuts = swapping.cuts(timeline, swaps, good)
     count = len(swaps)
     every = frozenset(range(count))
     by_prefix = {frozenset(range(kept, count)): cuts[kept] for kept in range(count + 1)}
 
     def cut(chosen: Chosen) -> Cut:
-        return by_prefix.get(chosen) or swapping.cut(timeline, [swaps[number] for number in sorted(chosen)])
+        return by_prefix.get(chosen) or swapping.cut(timeline, [swaps[number] for number in sorted(chosen)], good)
 
     # Without any of them it is the recording, which is known to be bad.
     trial = Trial(every, {frozenset(): False}, cut, _cures)
     purse = Purse(most)
     known = searches.whole(count)
-    found: Smallest | None = None
     for free in passes:
         known = yield from _parted(cuts, known, trial, purse, free=free)
-        if known.found is not None and not 0 < known.found <= count:
-            break  # bad with each of the good run's answers, or never: nothing cures it, or nothing has to
-        found = (yield from _cure(known, trial, purse, free=free)) or found
-        if (found is not None and found.proven) or not trial.costly or purse.spent:
+        if known.found is not None or purse.spent:
             break
-    cure = None
-    if found is not None:
-        cure = Cure(tuple(swaps[number].at for number in found.items), found.proven, purse.stopped)
-    return Located(known, cuts, made=purse.made, stopped=purse.stopped, cure=cure)
+    if known.found is None or not 0 < known.found <= count:
+        # Not to be told, or bad with each of the good run's answers, or never: nothing cures it, or nothing has to.
+        return Located(known, cuts, made=purse.made, stopped=purse.stopped)
+    trial.items = frozenset(range(known.good, count))
+    found = trial.smallest()
+    for free in passes:
+        found = yield from trying.once(trial, purse, [known.good], free=free)
+        if found.proven or purse.spent or not trial.open:
+            break
+    cure = Cure(tuple(swaps[number].at for number in found.items), found.proven, purse.stopped)
+    return Located(known, cuts, made=purse.made, cure=cure)
 
 
 def _cures(judged: Judged) -> bool | None:
@@ -83,14 +87,3 @@ def _parted(
         known = searches.told(known, at, probe.judged)
     # What was not to be had for free is tried again.
     return msgspec.structs.replace(known, skipped=known.skipped - missed, in_row=0) if missed else known
-
-
-def _cure(known: Search, trial: Trial, purse: Purse, *, free: bool) -> Generator[Wanted, Probe, Smallest | None]:
-    """The smallest set that cures it; None where nothing is known to."""
-    last = max(trial.items)
-    whole = frozenset(range(max(known.good, 0), last + 1))
-    if purse.spent or not (yield from trying.ask(trial, whole, purse, free=free)):
-        return None
-    trial.items = whole
-    likely = [known.found - 1] if known.found is not None else []
-    return (yield from trying.once(trial, purse, likely, free=free))

@@ -18,7 +18,8 @@ from lockstep.log.address import Address
 from lockstep.log.model import Kind, Value
 from lockstep.log.native import CHECKPOINT
 from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
-from lockstep.session.policy import Policy, Tail
+from lockstep.session import policy as policies
+from lockstep.session.policy import EffectRules, Policy
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -32,6 +33,7 @@ class Cut(msgspec.Struct, frozen=True):
     task    the task whose writes are the last that are kept, "" for a call
     label   what a probe's branch is called after
     free    nothing may run for real, whatever else is allowed: what no record answers is refused
+    beside  address of another run, whose answers calls get for which this one's record has none
     """
 
     at: str
@@ -42,14 +44,16 @@ class Cut(msgspec.Struct, frozen=True):
     within: int | None = None
     task: str = ""
     free: bool = False
+    beside: str = ""
 
     @property
     def name(self) -> str:
         return self.label or self.at
 
-    def allowed(self, live: Sequence[str], tail: Tail) -> tuple[Sequence[str], Tail]:
+    def policy(self, live: Sequence[str], tail: str, rules: EffectRules) -> Policy:
         """What a probe there may run for real, of what was allowed."""
-        return ((), "record") if self.free else (live, tail)
+        found = policies.given((), "record", rules) if self.free else policies.given(live, tail, rules)
+        return msgspec.structs.replace(found, beside=self.beside)
 
 
 def of_run(timeline: Timeline) -> list[Cut]:

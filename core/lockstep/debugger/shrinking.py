@@ -32,8 +32,8 @@ type Making[T] = Generator[Wanted, Probe, T]
 
 
 def over(
-    store: Store, timeline: Timeline, found: Verdict, differing: Sequence[Swap], most: int | None,
-    passes: Sequence[bool],
+    store: Store, timeline: Timeline, found: Verdict, differing: Sequence[Swap], good: str,
+    most: int | None, passes: Sequence[bool],
 ) -> Making[Verdict]:  # fmt: skip
     """The verdict with what of its culprit's answer is enough. `most`: how many probes there may be; `passes`: whether
     they are free, for each time that all is tried."""
@@ -52,7 +52,7 @@ def over(
         if not swaps.can_be_given(timeline, effect, answer):
             return None
         given = {**others, found.effect or "": answer}
-        return Cut(at, found.step or 0, number, given, f"shrink-{found.effect}")
+        return Cut(at, found.step or 0, number, given, f"shrink-{found.effect}", beside=good)
 
     purse = Purse(most)
     kept: dict[Place, Any] = {(): recorded}

@@ -122,7 +122,7 @@ def _of(step: Step, number: int | None) -> tuple[Step, Effect] | None:
     return next(((step, effect) for effect in effects if effect.number == number), None)
 
 
-def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
+def cuts(timeline: Timeline, swaps: Sequence[Swap], good: str) -> list[Cut]:
     """Cut number i keeps the first i of the bad run's answers and gives the good run's for the others."""
     return [
         Cut(
@@ -131,15 +131,16 @@ def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
             swaps[kept - 1].effect if kept else None,
             {swap.at: swap.value for swap in swaps[kept:]},
             f"good-{kept}",
+            beside=good,
         )
         for kept in range(len(swaps) + 1)
     ]
 
 
-def cut(timeline: Timeline, given: Sequence[Swap]) -> Cut:
+def cut(timeline: Timeline, given: Sequence[Swap], good: str) -> Cut:
     """Gives the good run's answers for these, and keeps all others."""
     edits = {swap.at: swap.value for swap in given}
-    return Cut(last(timeline), given[0].step, given[0].effect, edits, f"cure-{len(given)}")
+    return Cut(last(timeline), given[0].step, given[0].effect, edits, f"cure-{len(given)}", beside=good)
 
 
 def last(timeline: Timeline) -> str:

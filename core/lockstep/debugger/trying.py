@@ -51,6 +51,11 @@ class Trial(msgspec.Struct):
     has: Callable[[Judged], bool | None]
     costly: set[Chosen] = msgspec.field(default_factory=set)
 
+    @property
+    def open(self) -> bool:
+        """Whether there are sets of which only a probe with live calls can tell."""
+        return not self.costly <= self.known.keys()
+
     def smallest(self) -> Smallest:
         """The smallest set so far that has it."""
         found = [chosen for chosen, has in self.known.items() if has]
@@ -84,7 +89,7 @@ def once(trial: Trial, purse: Purse, likely: Sequence[int] = (), *, free: bool) 
     """The smallest set, by free probes alone or also by others. Ends early where the purse is empty, or where so many
     probes in a row said nothing that the next will not either."""
     # What a free probe could not say is asked again by one that is not, and by no free one.
-    known: Known = {**trial.known, **(dict.fromkeys(trial.costly) if free else {})}
+    known: Known = {**(dict.fromkeys(trial.costly) if free else {}), **trial.known}
     search = minimal.smallest(trial.items, known, likely)
     in_row = 0
     try:
@@ -107,6 +112,6 @@ def both(trial: Trial, purse: Purse, passes: Iterable[bool]) -> Generator[Wanted
     for free in passes:
         found = yield from once(trial, purse, free=free)
         trial.items = frozenset(found.items)
-        if found.proven or not trial.costly:
+        if found.proven or purse.spent or not trial.open:
             break
     return found

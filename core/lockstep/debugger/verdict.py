@@ -208,7 +208,7 @@ def conclude(
         fields["rescue"], fields["spoil"] = beliefs.rates(belief)
     cut = located.cut
     if located.cure is not None:
-        return _cured(located.cure, fields, located)
+        return _cured(located.cure, fields)
     if cut is not None and good == "" and not alone and located.cuts[known.bad - 1].step < cut.step - 1:
         why = "steps of other processes lie between, where no fork can leave"
         between = _between(run, located)
@@ -253,8 +253,8 @@ def cost(tried: Sequence[Probe]) -> dict[str, Any]:
     return {"probes": len(tried), "live_calls": sum(probe.live for probe in tried), "tried": tuple(tried)}
 
 
-def _cured(cure: Cure, fields: dict[str, Any], located: Located) -> Verdict:
-    """Answers are known that cure it. The first of them is the culprit, also where not all cuts could be judged."""
+def _cured(cure: Cure, fields: dict[str, Any]) -> Verdict:
+    """Answers are known that cure it. The first of them is the culprit."""
     step = int(cure.answers[0].partition(".")[0])
     why = "kept, the run is bad; left out, it is not"
     if len(cure.answers) > 1:
@@ -262,7 +262,7 @@ def _cured(cure: Cure, fields: dict[str, Any], located: Located) -> Verdict:
     if not cure.proven:
         why += f"; whether each of them has to be is not known: {cure.stopped or 'probes could not be judged'}"
     known = {"step": step, "effect": cure.answers[0], "causes": cure.answers, "minimal": cure.proven}
-    return Verdict(verdict=CULPRIT, why=why, **{**fields, **known, "confidence": 1.0 if cure.proven else located.sure})
+    return Verdict(verdict=CULPRIT, why=why, **{**fields, **known})
 
 
 def _answer(located: Located, k: int) -> str:
