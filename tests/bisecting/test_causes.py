@@ -8,10 +8,13 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import lockstep
 from lockstep import Verdict
+from lockstep.debugger.cuts import Cut
+from lockstep.debugger.probes import Series
 from lockstep.debugger.view import View
 from lockstep.log.model import Kind
 from lockstep.log.store import open_store
@@ -225,6 +228,15 @@ def test_no_probe_is_made_twice() -> None:
     again = lockstep.bisect("bad", agent, good="good", shrink=True)
     assert all(probe.found for probe in again.tried)
     assert (again.causes, again.shrunk, again.probes) == (first.causes, first.shrunk, first.probes)
+
+
+def test_a_probe_that_may_call_and_one_that_may_not_are_two() -> None:
+    both(agent, 4)
+    cut = Cut("12", 4, 1, {"4.1": 1}, "cure-1", beside="good")
+    with open_store(_store()) as store:
+        series = Series(store, "bad", "bad", "main", {})
+        names = {series.name(cut), series.name(msgspec.structs.replace(cut, free=True))}
+    assert len(names) == 2
 
 
 def test_a_search_that_was_ended_goes_on_where_it_was() -> None:

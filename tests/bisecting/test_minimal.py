@@ -56,6 +56,11 @@ def test_without_any_rule_what_is_found_has_the_effect_and_none_of_it_can_be_lef
     assert not any(said[frozenset(found.items) - {item}] for item in found.items)
 
 
+def test_what_was_likely_and_is_not_needed_is_left_out() -> None:
+    found, _ = search(8, lambda chosen: 3 in chosen, (0, 1))
+    assert found == Smallest((3,), proven=True)
+
+
 def test_where_nobody_can_say_it_is_not_proven() -> None:
     """Without the second, nobody can say whether the first is enough."""
     found, _ = search(4, lambda chosen: None if chosen == {0} else {0, 1} <= chosen)

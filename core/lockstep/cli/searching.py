@@ -113,6 +113,8 @@ def _search(inquiry: Inquiry, runner: bisects.Runner, *, quiet: bool) -> Verdict
     lines = render_preview.preview(inquiry.tail)
     if inquiry.swaps:
         first = inquiry.swaps[0]
+        if lines:
+            lines = [["  live only where neither record has the answer:"], *lines]
         lines += render_bisect.parting(f"{inquiry.run}:{first.at}", first.name, first.changes)
     for line in () if quiet else lines:
         terminal.say(line)
