@@ -13,11 +13,14 @@ import pytest
 
 import lockstep
 from lockstep import Verdict
+from lockstep.debugger import bisect as bisects
 from lockstep.debugger.cuts import Cut
-from lockstep.debugger.probes import Series
+from lockstep.debugger.probes import Made, Series
 from lockstep.debugger.view import View
+from lockstep.errors import Code, EditError
 from lockstep.log.model import Kind
 from lockstep.log.store import open_store
+from lockstep.session.policy import Policy
 
 LIMIT = 1000
 STEPS = 12
@@ -237,6 +240,20 @@ def test_a_probe_that_may_call_and_one_that_may_not_are_two() -> None:
         series = Series(store, "bad", "bad", "main", {})
         names = {series.name(cut), series.name(msgspec.structs.replace(cut, free=True))}
     assert len(names) == 2
+
+
+def test_an_answer_that_a_framework_cannot_give_ends_no_search() -> None:
+    both(agent, 4)
+
+    def runner(cut: Cut, branch: str) -> Made:
+        raise EditError(Code.UNEDITABLE, "no such message")
+
+    with open_store(_store()) as store:
+        inquiry = bisects.begin(store, "bad", bisects.default, Policy(), "a program", good="good")
+        assert isinstance(inquiry, bisects.Inquiry)
+        found = bisects.run(inquiry, runner)
+    assert (found.verdict, found.live_calls) == ("ambiguous", 0)
+    assert {(probe.judged, probe.why) for probe in found.tried} == {("skip", "LS213 no such message")}
 
 
 def test_a_search_that_was_ended_goes_on_where_it_was() -> None:

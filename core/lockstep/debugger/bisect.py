@@ -29,7 +29,7 @@ from lockstep.debugger.swaps import Swap
 from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict, Wanted
 from lockstep.debugger.view import Plain, View, ended_by_itself, view
-from lockstep.errors import Code, LockstepError, TargetError
+from lockstep.errors import Code, EditError, LockstepError, TargetError
 from lockstep.log.model import RunState, Value
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, Timeline, resolve
@@ -214,8 +214,11 @@ def run(inquiry: Inquiry, runner: Runner, tell: Tell | None = None) -> Verdict:
                 tell(wanted, tried)
             nth = series.turn(wanted.cut)
             before = series.before(wanted.cut, nth)
-            made = runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
-            tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+            try:
+                made = runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
+                tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+            except EditError as error:
+                tried.append(_not_made(inquiry, wanted.cut, error))
             wanted = course.send(tried[-1])
     except StopIteration as ended:
         found: Verdict = ended.value
@@ -231,12 +234,20 @@ async def arun(inquiry: Inquiry, runner: ARunner) -> Verdict:
         while True:
             nth = series.turn(wanted.cut)
             before = series.before(wanted.cut, nth)
-            made = await runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
-            tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+            try:
+                made = await runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
+                tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+            except EditError as error:
+                tried.append(_not_made(inquiry, wanted.cut, error))
             wanted = course.send(tried[-1])
     except StopIteration as ended:
         found: Verdict = ended.value
         return found
+
+
+def _not_made(inquiry: Inquiry, cut: Cut, error: EditError) -> Probe:
+    """A probe whose answers the framework of the run cannot give: nothing ran."""
+    return Probe(inquiry.run, cut.at, SKIP, str(error), 0, 0.0, False)
 
 
 def _course(inquiry: Inquiry, tried: Sequence[Probe]) -> Generator[Wanted, Probe, Verdict]:

@@ -43,6 +43,7 @@ class Trial(msgspec.Struct):
     cut    the probe of a set; None where no edit can make it, so that it has not
     has    whether a probe that was judged so has the effect, None where that says nothing
     costly sets of which a free probe said nothing
+    misses free probes in a row that say nothing, after which no other is made
     """
 
     items: Chosen
@@ -50,6 +51,7 @@ class Trial(msgspec.Struct):
     cut: Callable[[Chosen], Cut | None]
     has: Callable[[Judged], bool | None]
     costly: set[Chosen] = msgspec.field(default_factory=set)
+    misses: int = PATIENCE
 
     @property
     def open(self) -> bool:
@@ -95,7 +97,7 @@ def once(trial: Trial, purse: Purse, likely: Sequence[int] = (), *, free: bool) 
     try:
         chosen = next(search)
         while True:
-            if purse.spent or in_row >= PATIENCE:
+            if purse.spent or in_row >= (trial.misses if free else PATIENCE):
                 search.close()
                 return trial.smallest()
             has = yield from ask(trial, chosen, purse, free=free)
