@@ -257,6 +257,15 @@ def fork(
             asked = _options(address, edits, live, tail, branch, deadline, tasks, thread, turn, own)
             return _continued(found.fork(asked))
     natives.only_native(own, tasks=tasks, thread=thread, turn=turn)
+    policy = policies.given(live, tail, rules.here().effects)
+    return forked(address, target, edits or {}, policy, branch, store, deadline)
+
+
+def forked(
+    address: str, target: Any, edits: Mapping[str, Any], policy: Policy, branch: str, store: Store,
+    deadline: float = 30.0,
+) -> Run:  # fmt: skip
+    """As `fork`, of a run that no framework keeps, by a policy."""
     target = program(target)
     if asyncio.iscoroutinefunction(target):
         no_loop("the target is an async function", "afork")
@@ -265,9 +274,7 @@ def fork(
         def target() -> Any:
             return asyncio.run(coroutine())
 
-    session = _begin_fork(
-        address, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
-    )
+    session = _begin_fork(address, edits, policy, branch, store, deadline)
     try:
         result = target()
     except BaseException as error:
@@ -286,10 +293,17 @@ async def afork(
             asked = _options(address, edits, live, tail, branch, deadline, tasks, thread, turn, own)
             return _continued(await found.afork(asked))
     natives.only_native(own, tasks=tasks, thread=thread, turn=turn)
+    policy = policies.given(live, tail, rules.here().effects)
+    return await aforked(address, target, edits or {}, policy, branch, store, deadline)
+
+
+async def aforked(
+    address: str, target: Any, edits: Mapping[str, Any], policy: Policy, branch: str, store: Store,
+    deadline: float = 30.0,
+) -> Run:  # fmt: skip
+    """As `forked`, under a running event loop."""
     target = program(target)
-    session = _begin_fork(
-        address, edits or {}, policies.given(live, tail, rules.here().effects), branch, store, deadline
-    )
+    session = _begin_fork(address, edits, policy, branch, store, deadline)
     try:
         result = target()
         if hasattr(result, "__await__"):

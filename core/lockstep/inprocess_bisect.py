@@ -17,10 +17,9 @@ from lockstep.debugger.probes import Made
 from lockstep.debugger.verdict import Verdict
 from lockstep.debugger.view import View
 from lockstep.errors import Refused
-from lockstep.inprocess import Run, Store, afork, fork
+from lockstep.inprocess import Run, Store, aforked, forked
 from lockstep.log.store import Store as OpenStore
 from lockstep.log.store import locate, open_store
-from lockstep.session import policy as policies
 from lockstep.session import rules
 from lockstep.session.policy import Policy, Tail
 
@@ -30,7 +29,7 @@ type Bad = Callable[[View], bool | None]
 def bisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
     *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
-    max_probes: int | None = None, **own: Any,
+    max_probes: int | None = None, shrink: bool = False, **own: Any,
 ) -> Verdict:  # fmt: skip
     """Finds the recorded answer that makes a run bad: kept, the run is bad, and left out, it is not.
 
@@ -39,7 +38,8 @@ def bisect(
             keeps itself what its adapter says, as a compiled graph
     bad     asked about a `View` of the recording and of each probe: True is bad, False good, None cannot say. Without
             it, bad is what raises the recorded exception again
-    good    a run that went right: its answers are swapped in, and the verdict names the one that matters
+    good    a run that went right: its answers are swapped in, and the verdict names the smallest set of them that cures
+            the bad one (`causes`), without a live call as far as the two records have the answers
     live    names of tools and other calls that may run for real in probes; `tail` as in `lockstep.fork`
     store   path of the store; by default as on the command line
     again   run also probes that were run before
@@ -47,6 +47,8 @@ def bisect(
             may lead to a bad run or to a good one. By default each probe is taken at its word, and made once
     max_probes   how many there may be, found ones included: the verdict is `ambiguous` where they do not suffice. By
             default as many as it takes, and with `confidence` eight for each halving of the steps
+    shrink  the culprit's answer is made as small as it can be and still make the run bad: `shrunk` and `reproduce` of
+            the verdict
     own     of a run that a framework keeps itself: what only its adapter knows, as Temporal's `data_converter=`
 
     Probes stay as branches of the run. Raises AddressError (LS205, LS206), TargetError LS402 (no callable, or a
@@ -57,7 +59,7 @@ def bisect(
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes)
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes, shrink)
         if isinstance(inquiry, Verdict):
             return inquiry
 
@@ -67,9 +69,8 @@ def bisect(
                     assert place is not None
                     return natives.made(place.fork(_options(inquiry.run, cut, live, tail, branch, own)))
             try:
-                done = fork(
-                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
-                )
+                policy = cut.policy(live, tail, rules.here().effects)
+                done = forked(f"{inquiry.run}:{cut.at}", target, cut.edits, policy, branch, path)
             except Refused as refused:
                 done = refused.run
             return _made(done)
@@ -80,14 +81,14 @@ def bisect(
 async def abisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
     *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
-    max_probes: int | None = None, **own: Any,
+    max_probes: int | None = None, shrink: bool = False, **own: Any,
 ) -> Verdict:  # fmt: skip
     """As `bisect`, under a running event loop: awaits what `target` returns."""
     path = str(locate(store))
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes)
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes, shrink)
         if isinstance(inquiry, Verdict):
             return inquiry
 
@@ -97,9 +98,8 @@ async def abisect(
                     assert place is not None
                     return natives.made(await place.afork(_options(inquiry.run, cut, live, tail, branch, own)))
             try:
-                done = await afork(
-                    f"{inquiry.run}:{cut.at}", target, edits=cut.edits, live=live, tail=tail, branch=branch, store=path
-                )
+                policy = cut.policy(live, tail, rules.here().effects)
+                done = await aforked(f"{inquiry.run}:{cut.at}", target, cut.edits, policy, branch, path)
             except Refused as refused:
                 done = refused.run
             return _made(done)
@@ -120,6 +120,7 @@ def _begin(
     own: Mapping[str, Any],
     confidence: float | None,
     max_probes: int | None,
+    shrink: bool,
 ) -> Inquiry | Verdict:
     asked = predicate.asked(bad) if bad is not None else None
     ran = probes.function(target) if found is None else natives.identity(found.target)
@@ -128,11 +129,12 @@ def _begin(
         Policy(tuple(live), tail, rules.here().effects), ran if ran is not None else os.urandom(8), good=good or "",
         again=again, alike=found.native.alike if found is not None else None,
         plain=found.plain(own) if found is not None else None, aim=Aim(confidence, max_probes),
+        shrink=shrink,
     )  # fmt: skip
 
 
 def _options(run: str, cut: Cut, live: Sequence[str], tail: Tail, branch: str, own: Mapping[str, Any]) -> ForkOptions:
-    policy = policies.given(live, tail, rules.here().effects)
+    policy = cut.policy(live, tail, rules.here().effects)
     return natives.probe_options(forks.given(cut.edits, run), cut, policy, branch, own)
 
 

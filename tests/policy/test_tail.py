@@ -10,8 +10,10 @@ from tests.warm import command
 
 import lockstep
 from lockstep.errors import Code, Refused, TargetError
+from lockstep.inprocess import forked
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
+from lockstep.session.policy import Policy
 
 ran: list[str] = []
 cents = 4000
@@ -203,3 +205,36 @@ def test_a_refused_command_ends_with_our_words_alone_also_where_it_will_not_end(
     if not words:
         done = run("fork", "c:0", "--live", "stdin", "--live", "issue_refund", typed="4500\n")
         assert (done.returncode, done.stdout) == (0, "refunded\n")
+
+
+@pytest.fixture
+def other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second run, which asks for another refund; so does every fork from now on."""
+    monkeypatch.setitem(globals(), "cents", 4500)
+    with lockstep.record("other"):
+        agent()
+    ran.clear()
+
+
+def test_a_call_that_its_own_record_lacks_is_lent_another_runs_answer(other: None) -> None:
+    done = forked("r:0", agent, {}, Policy(tail="record", beside="other"), "", None)
+    assert (done.state, done.result, done.live, ran) == ("complete", {"ok": True}, 0, [])
+    assert done.report.answers == {"reused": 3, "lent": 1}
+    # It is no call that really happened, nor one that was allowed.
+    with pytest.raises(Refused):
+        forked("r:0", agent, {}, Policy(tail="record"), "", None)
+
+
+def test_each_answer_is_lent_once(other: None) -> None:
+    def twice() -> None:
+        issue_refund(452, 4500)
+        issue_refund(452, 4500)
+
+    with pytest.raises(Refused) as caught:
+        forked("r:0", twice, {}, Policy(tail="record", beside="other"), "", None)
+    assert caught.value.run.report.answers == {"lent": 1} and ran == []
+
+
+def test_what_is_named_runs_whatever_another_run_has(other: None) -> None:
+    forked("r:0", agent, {}, Policy(live=("issue_*",), tail="record", beside="other"), "", None)
+    assert ran == ["issue_refund"]

@@ -361,7 +361,13 @@ def bisect(
         ),
     ] = "",
     good: Annotated[
-        str, typer.Option("--good", metavar="RUN", help="A run that went right: its answers are swapped in.")
+        str,
+        typer.Option(
+            "--good",
+            metavar="RUN",
+            help="A run that went right: the fewest of its answers that cure the bad one are found, without a live "
+            "call as far as the two records have the answers.",
+        ),
     ] = "",
     live: Annotated[
         list[str] | None, typer.Option("--live", metavar="NAME", help="Let this call run for real; may be repeated.")
@@ -383,6 +389,10 @@ def bisect(
     max_probes: Annotated[
         int | None, typer.Option("--max-probes", metavar="N", help="Make no more probes than this.")
     ] = None,
+    shrink: Annotated[
+        bool,
+        typer.Option("--shrink", help="Make the culprit's answer as small as it can be and still make the run bad."),
+    ] = False,
     plot: Annotated[
         str, typer.Option("--plot", metavar="FILE.svg", help="Draw how likely the run is bad, by step.")
     ] = "",
@@ -400,8 +410,8 @@ def bisect(
         return
     bisecting.bisect(
         run, words, store=store, bad=bad, good=good, live=live or [], tail=tail, target=target, again=again,
-        confidence=confidence, max_probes=max_probes, plot=plot, trust=trust, isolate=isolate, as_json=as_json,
-        debug=debug or context.obj,
+        confidence=confidence, max_probes=max_probes, shrink=shrink, plot=plot, trust=trust, isolate=isolate,
+        as_json=as_json, debug=debug or context.obj,
     )  # fmt: skip
 
 

@@ -24,8 +24,8 @@ from lockstep.session.policy import TAILS, Policy, Tail
 
 def bisect(
     store: Store, run: str, place: Place, command: Sequence[str], *, bad: str, good: str, live: Sequence[str],
-    tail: str, target: str, again: bool, confidence: float | None, max_probes: int | None, plot: str, trust: bool,
-    isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
+    tail: str, target: str, again: bool, confidence: float | None, max_probes: int | None, shrink: bool, plot: str,
+    trust: bool, isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
 ) -> int:  # fmt: skip
     """Finds the answer that makes the run bad and says so. Returns the exit status."""
     if plot:
@@ -36,7 +36,7 @@ def bisect(
     ran = probes.program([target], os.getcwd()) if target else forked_probes.ran(reader, run, command)
     found = bisects.begin(
         store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again, alike=alike,
-        aim=Aim(confidence, max_probes),
+        aim=Aim(confidence, max_probes), shrink=shrink,
     )  # fmt: skip
     if isinstance(found, Inquiry):
         runner = (
@@ -113,6 +113,8 @@ def _search(inquiry: Inquiry, runner: bisects.Runner, *, quiet: bool) -> Verdict
     lines = render_preview.preview(inquiry.tail)
     if inquiry.swaps:
         first = inquiry.swaps[0]
+        if lines:
+            lines = [["  live only where neither record has the answer:"], *lines]
         lines += render_bisect.parting(f"{inquiry.run}:{first.at}", first.name, first.changes)
     for line in () if quiet else lines:
         terminal.say(line)

@@ -22,7 +22,7 @@ from lockstep.launch import attaching, offspring
 from lockstep.launch.target import load
 from lockstep.session import policy as policies
 from lockstep.session import rules
-from lockstep.session.policy import Tail
+from lockstep.session.policy import Policy, Tail
 from lockstep.session.report import Report
 from lockstep.session.session import Session, start_fork, start_replay
 
@@ -64,6 +64,13 @@ def fork(
             )
             return forks.continued(store, found.fork(asked), edits)
     natives.only_native(own, tasks=tasks, thread=thread, turn=turn)
+    return _forked(store, address, target, edits, policy, branch, as_json=as_json)
+
+
+def _forked(
+    store: str, address: str, target: str, edits: Sequence[Edit], policy: Policy, branch: str, *, as_json: bool
+) -> Forked:
+    """A fork of a run that no framework keeps."""
     called = program(load(target))
     run, plan = forks.planned(store, address, edits, policy, branch)
     report, exit = _run(start_fork(store, run, plan), called, as_json)
@@ -72,13 +79,13 @@ def fork(
 
 def probe(store: str, run: str, cut: Cut, target: str, *, live: Sequence[str], tail: Tail, branch: str) -> Made:
     """One probe of a bisect."""
+    policy = cut.policy(live, tail, rules.here().effects)
     edits = forks.given(cut.edits, run)
     address = f"{run}:{cut.at}"
     with natives.looked_up(store, address, target) as found, _stdout_to_stderr(found is not None):
         if found is not None:
-            policy = policies.given(live, tail, rules.here().effects)
             return natives.made(found.fork(natives.probe_options(edits, cut, policy, branch)))
-    done = fork(store, address, target, edits=edits, live=live, tail=tail, branch=branch, as_json=True)
+    done = _forked(store, address, target, edits, policy, branch, as_json=True)
     told = "" if done.difference is None else f"{done.difference.code} {done.difference.reason}"
     return Made(done.branch, done.live, done.refused, told, done.seconds)
 

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 import msgspec
 
 from lockstep.debugger import belief as beliefs
+from lockstep.debugger import causes, noisy, shrinking, swaps, words
 from lockstep.debugger import cuts as places
-from lockstep.debugger import noisy, swaps, words
 from lockstep.debugger import predicate as predicates
 from lockstep.debugger import search as searches
 from lockstep.debugger import verdict as verdicts
@@ -29,7 +29,7 @@ from lockstep.debugger.swaps import Swap
 from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict, Wanted
 from lockstep.debugger.view import Plain, View, ended_by_itself, view
-from lockstep.errors import Code, LockstepError, TargetError
+from lockstep.errors import Code, EditError, LockstepError, TargetError
 from lockstep.log.model import RunState, Value
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, Timeline, resolve
@@ -80,6 +80,9 @@ class Inquiry(msgspec.Struct, frozen=True):
     run       its address
     tail      what becomes of the recorded calls where all of them are made anew
     swaps     answers in which the run and the `good` one differ, empty where there is no good one
+    shrink    whether the culprit's answer is made as small as it can be
+    most      how many probes there may be in all, None for as many as it takes
+    passes    whether probes may make no live call, for each time that answers are tried
     """
 
     run: str
@@ -91,11 +94,15 @@ class Inquiry(msgspec.Struct, frozen=True):
     tail: Preview
     good: str = ""
     swaps: tuple[Swap, ...] = ()
+    shrink: bool = False
+    most: int | None = None
+    passes: tuple[bool, ...] = (True, False)
 
 
 def begin(
     store: Store, address: str, bad: Bad, policy: Policy, ran: Value, *, good: str = "", again: bool = False,
     alike: Alike | None = None, plain: Plain | None = None, aim: Aim = ONCE,
+    shrink: bool = False,
 ) -> Inquiry | Verdict:  # fmt: skip
     """Asks about the recording itself, and plans the search. A verdict where that is enough.
 
@@ -107,6 +114,7 @@ def begin(
     alike   of a run that a framework keeps itself: whether two states say the same, though they are not equal
     plain   of one that is stored in another form: what makes the program's values of it
     aim     how sure it has to be, and how many probes there may be
+    shrink  make the culprit's answer as small as it can be and still make the run bad
 
     Raises AddressError (LS205, LS206), LS301 where no probe could finish, and TargetError LS402 for a run that still
     grows, LS406 where nobody can say whether it is bad.
@@ -122,6 +130,8 @@ def begin(
             f"{address} keeps its values encrypted, and those of two runs cannot be compared: bisect it without a good "
             "one",
         )
+    if shrink and plain is not None:
+        raise TargetError(Code.BAD_TARGET, f"{address} keeps its values encrypted: no part of an answer can be edited")
     recorded = recording(place, store.path, plain)
     if recorded.state == RunState.GROWING:
         raise TargetError(Code.BAD_TARGET, f"{address} is still being recorded")
@@ -134,14 +144,20 @@ def begin(
     options: Value = {"ran": ran, "good": good, "live": [*sorted(policy.live)], "tail": policy.tail}
     series = Series(store, run, path, branch, options, again=again, alike=alike, plain=plain)
     differing = swaps.between(store, recorded.address, good) if good else ()
-    cuts = swaps.cuts(place.timeline, differing) if good else places.of_run(place.timeline)
+    cuts = swaps.cuts(place.timeline, differing, good) if good else places.of_run(place.timeline)
     if len(cuts) < 2:
         why = f"no answer in it differs from one of {good}" if good else "no answer from outside was recorded in it"
         return verdicts.unsearched(NOT_RECORDED, recorded.address, why)
     if not good:
         _can_finish(place.timeline, cuts, policy)
-    whole = bool(good) or places.are_actions(place.timeline) or places.are_strands(place.timeline)
-    searching = _over_answers(cuts, aim) if whole else _over_steps(place.timeline, cuts, aim)
+    # For free first, where anything else is allowed.
+    passes = (False,) if policy.tail == "record" and not policy.live else (True, False)
+    if good and aim.confidence is None:
+        searching = _over_swaps(place.timeline, differing, good, aim, passes)
+    elif good or places.are_actions(place.timeline) or places.are_strands(place.timeline):
+        searching = _over_answers(cuts, aim)
+    else:
+        searching = _over_steps(place.timeline, cuts, aim)
     return Inquiry(
         recorded.address,
         place.timeline,
@@ -152,6 +168,9 @@ def begin(
         preview(place.timeline, 0, policy),
         good,
         differing,
+        shrink,
+        aim.probes,
+        passes,
     )
 
 
@@ -187,35 +206,61 @@ def default(recorded: View) -> Predicate:
 def run(inquiry: Inquiry, runner: Runner, tell: Tell | None = None) -> Verdict:
     """Makes the probes and says what they show."""
     tried: list[Probe] = []
-    searching, series = inquiry.searching, inquiry.series
+    course, series = _course(inquiry, tried), inquiry.series
     try:
-        wanted = next(searching)
+        wanted = next(course)
         while True:
             if tell is not None:
                 tell(wanted, tried)
             nth = series.turn(wanted.cut)
             before = series.before(wanted.cut, nth)
-            made = runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
-            tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
-            wanted = searching.send(tried[-1])
+            try:
+                made = runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
+                tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+            except EditError as error:
+                tried.append(_not_made(inquiry, wanted.cut, error))
+            wanted = course.send(tried[-1])
     except StopIteration as ended:
-        return _concluded(inquiry, tried, *ended.value)
+        found: Verdict = ended.value
+        return found
 
 
 async def arun(inquiry: Inquiry, runner: ARunner) -> Verdict:
     """As `run`, with probes that are awaited."""
     tried: list[Probe] = []
-    searching, series = inquiry.searching, inquiry.series
+    course, series = _course(inquiry, tried), inquiry.series
     try:
-        wanted = next(searching)
+        wanted = next(course)
         while True:
             nth = series.turn(wanted.cut)
             before = series.before(wanted.cut, nth)
-            made = await runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
-            tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
-            wanted = searching.send(tried[-1])
+            try:
+                made = await runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
+                tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+            except EditError as error:
+                tried.append(_not_made(inquiry, wanted.cut, error))
+            wanted = course.send(tried[-1])
     except StopIteration as ended:
-        return _concluded(inquiry, tried, *ended.value)
+        found: Verdict = ended.value
+        return found
+
+
+def _not_made(inquiry: Inquiry, cut: Cut, error: EditError) -> Probe:
+    """A probe whose answers the framework of the run cannot give: nothing ran."""
+    return Probe(inquiry.run, cut.at, SKIP, str(error), 0, 0.0, False)
+
+
+def _course(inquiry: Inquiry, tried: Sequence[Probe]) -> Generator[Wanted, Probe, Verdict]:
+    """All searches of it, one after another. `tried`: each probe as it is judged, before it is sent."""
+    located, inner = yield from inquiry.searching
+    found = _concluded(inquiry, tried, located, inner)
+    if not inquiry.shrink or found.verdict != verdicts.CULPRIT:
+        return found
+    left = None if inquiry.most is None else inquiry.most - len(tried)
+    small = yield from shrinking.over(
+        inquiry.series.store, inquiry.timeline, found, inquiry.swaps, inquiry.good, left, inquiry.passes
+    )  # fmt: skip
+    return msgspec.structs.replace(small, seconds=time.monotonic() - inquiry.began, **verdicts.cost(tried))
 
 
 def _concluded(inquiry: Inquiry, tried: Sequence[Probe], located: Located, inner: Located | None) -> Verdict:
@@ -303,6 +348,13 @@ def _reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
     """The last cut up to which a probe at cut `at` got the recorded answers."""
     reach = probe.reach if probe.reach is not None else -1
     return max((number for number, cut in enumerate(cuts) if number > at and cut.step <= reach), default=at)
+
+
+def _over_swaps(
+    timeline: Timeline, differing: Sequence[Swap], good: str, aim: Aim, passes: Sequence[bool]
+) -> Searching:
+    """The answers that cure it."""
+    return (yield from causes.over(timeline, differing, good, aim.probes, passes)), None
 
 
 def _over_answers(cuts: Sequence[Cut], aim: Aim) -> Searching:

@@ -18,7 +18,8 @@ from lockstep.log.address import Address
 from lockstep.log.model import Kind, Value
 from lockstep.log.native import CHECKPOINT
 from lockstep.log.timeline import END, INPUT, Effect, Place, Step, Timeline
-from lockstep.session.policy import Policy
+from lockstep.session import policy as policies
+from lockstep.session.policy import EffectRules, Policy
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -31,6 +32,8 @@ class Cut(msgspec.Struct, frozen=True):
             this position; None: all of it
     task    the task whose writes are the last that are kept, "" for a call
     label   what a probe's branch is called after
+    free    nothing may run for real, whatever else is allowed: what no record answers is refused
+    beside  address of another run, whose answers calls get for which this one's record has none
     """
 
     at: str
@@ -40,10 +43,17 @@ class Cut(msgspec.Struct, frozen=True):
     label: str = ""
     within: int | None = None
     task: str = ""
+    free: bool = False
+    beside: str = ""
 
     @property
     def name(self) -> str:
         return self.label or self.at
+
+    def policy(self, live: Sequence[str], tail: str, rules: EffectRules) -> Policy:
+        """What a probe there may run for real, of what was allowed."""
+        found = policies.given((), "record", rules) if self.free else policies.given(live, tail, rules)
+        return msgspec.structs.replace(found, beside=self.beside)
 
 
 def of_run(timeline: Timeline) -> list[Cut]:

@@ -91,6 +91,7 @@ def fork(
     isolate: bool = False,
     debug: bool = False,
     start: Callable[..., Outcome] = launch.run,
+    policy: Policy | None = None,
 ) -> Forked:
     """Forks a run that was recorded from a command, in a process of its own.
 
@@ -99,12 +100,14 @@ def fork(
     live     patterns of calls that may run for real, whatever they do
     tail     what becomes of calls past the cut, see `session.policy.Policy`
     branch   the new branch's name; if it exists, `name-2`. "fork" by default
+    policy   in the place of `live` and `tail`
     start    what starts the command: `launch.run`, or a `launch.nursery` in its place
 
     Raises StoreError, AddressError (LS205, LS206), LS302 where trust is needed, and TargetError (LS401 to LS405).
     """
     with open_store(store) as opened:
-        made = prepare(opened, address, edits, policies.given(live, tail, rules.here().effects), branch)
+        allowed = policy if policy is not None else policies.given(live, tail, rules.here().effects)
+        made = prepare(opened, address, edits, allowed, branch)
         place = resolve(opened, address)
         reader, told = place.timeline.reader, recipe(place.timeline.reader)
         words = tuple(command) or told.command

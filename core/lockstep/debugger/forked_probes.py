@@ -18,6 +18,7 @@ from lockstep.launch.nursery import Nursery
 from lockstep.launch.outcome import Outcome
 from lockstep.log.model import Value
 from lockstep.log.store import RunReader, open_store
+from lockstep.session import rules
 from lockstep.session.policy import Tail
 
 
@@ -44,9 +45,11 @@ def runner(
     """
 
     def probe(cut: Cut, branch: str) -> Made:
+        policy = cut.policy(live, tail, rules.here().effects)
+
         def forked(start: Callable[..., Outcome]) -> Forked:
             done = fork(
-                store, f"{run}:{cut.at}", command, edits=given(cut.edits), live=live, tail=tail, branch=branch,
+                store, f"{run}:{cut.at}", command, edits=given(cut.edits), policy=policy, branch=branch,
                 stdout=output, stderr=output, trust=trust, isolate=isolate, debug=debug, start=start,
             )  # fmt: skip
             if done.asked:

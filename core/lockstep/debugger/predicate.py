@@ -28,6 +28,9 @@ _SHELL = frozenset({"!", "{", "(", "[", "if", "for", "while", "case", "cd", "exi
 _NOT_RUN = (126, 127)  # what a shell says of a command that it could not run
 
 
+REFUSED = "a call was refused"  # of a probe of which no more is known
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """What a predicate said, and why in a few words."""
 
@@ -143,7 +146,7 @@ def of_probe(predicate: Predicate, seen: View, refused: tuple[str, ...] = (), di
     if ended_by_itself(seen):
         return predicate(seen)
     if seen.state == RunState.REFUSED:
-        return Judgement(SKIP, f"refused: {_briefly(refused[0])}" if refused else "a call was refused")
+        return Judgement(SKIP, f"refused: {_briefly(refused[0])}" if refused else REFUSED)
     if seen.state == DIVERGED:
         return Judgement(SKIP, f"its served part diverged{': ' if difference else ''}{difference}")
     if seen.exit is not None and seen.exit < 0:

@@ -87,6 +87,8 @@ class Series:
         }  # fmt: skip
         if cut.within is not None:
             about["within"] = cut.within
+        if cut.free:
+            about["free"] = True
         if nth > 1:
             about["nth"] = nth
         return f"{PREFIX}{cut.name}-{canonical.digest(about).hex()[:_DIGITS]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
-from lockstep.debugger import chart_bisect, render, words
+from lockstep.debugger import chart_bisect, render, structure, words
 from lockstep.debugger.lines import Line, Piece, cut, safe
 from lockstep.debugger.probes import PREFIX
 from lockstep.debugger.search import BAD, GOOD, SKIP
@@ -97,7 +97,11 @@ def _culprit(found: Verdict, target: str) -> _Said:
     kept = f"kept, the run is bad ({bad} of {bad} probes)" if bad else "kept, the run is bad (as recorded)"
     lost = f"; {len(found.judged(SKIP))} could not be judged" if found.judged(SKIP) else ""
     told = f"  {kept}; left out, it is good ({good} of {good}){lost}"
+    if len(found.causes) > 1:
+        told = f"  {safe(found.why)}"
     lines: list[Line] = [[told if found.rescue is None else f"{_tally(found)}{lost}"]]
+    if len(found.causes) > 1 or (found.causes and not found.minimal):
+        lines.append([("  causes      ", "dim"), *_causes(found)])
     who = "a live call" if f"@{PREFIX}" in found.other else "the good run"
     for change in found.changes[:_SHOWN]:
         path = _field(change)
@@ -108,10 +112,34 @@ def _culprit(found: Verdict, target: str) -> _Said:
         lines.append([("  that one    ", "dim"), (f"lockstep show {shlex.quote(found.other)}", "address")])
     lines.append([("  next        ", "dim"), (f"lockstep show {shlex.quote(address)}", "address")])
     if found.edits:
-        sets = " ".join(f"--set {shlex.quote(edit)}" for edit in found.edits)
-        fork = f"lockstep fork {shlex.quote(f'{found.run}:{found.step}')} {sets}{render.targeted(target)}"
-        lines.append([("              ", "dim"), (fork, "address")])
+        lines.append([("              ", "dim"), (_fork(found, found.edits, target), "address")])
+    if found.shrunk is not None:
+        lines += _shrunk(found, target)
     return [("✗ ", "bad"), ("culprit", "bad"), "  ", (safe(address), "strong"), f"  {safe(found.name)}"], lines
+
+
+def _causes(found: Verdict) -> Line:
+    """The answers that cure it together."""
+    needed = "each of them has to be another one" if found.minimal else "perhaps not all of them are needed"
+    return [(safe(" + ".join(f"{found.run}:{at}" for at in found.causes)), "strong"), (f"   {needed}", "dim")]
+
+
+def _shrunk(found: Verdict, target: str) -> list[Line]:
+    """What of the culprit's answer is enough, and the fork that shows it."""
+    parts = [f"{safe(path)} {structure.shown(value)}" if path else structure.shown(value)
+             for path, value in (found.shrunk or {}).items()]  # fmt: skip
+    lines: list[Line] = [[("  enough      ", "dim"), cut(safe(one), _WIDE)] for one in parts[:_SHOWN]]
+    if len(parts) > _SHOWN:
+        lines.append([f"              … and {len(parts) - _SHOWN} more"])
+    if found.reproduce:
+        lines.append([("  still bad   ", "dim"), (_fork(found, found.reproduce, target, found.effect), "address")])
+    return lines
+
+
+def _fork(found: Verdict, edits: Sequence[str], target: str, at: str | None = None) -> str:
+    sets = " ".join(f"--set {shlex.quote(edit)}" for edit in edits)
+    address = f"{found.run}:{found.fork_at or at or found.step}"
+    return f"lockstep fork {shlex.quote(address)} {sets}{render.targeted(target)}"
 
 
 def _field(change: Change) -> str:

@@ -150,7 +150,7 @@ def effect_row(call: Call, answered: str) -> list[Piece]:
     duration = words.duration(call.duration / 1e9) if call.duration is not None else "in flight"
     if answered == branches.REFUSED:
         mark, duration = (f"● {call.kind}", "bad"), branches.REFUSED
-    how = answered if answered in ("edited", "reused", "served") else ""
+    how = answered if answered in ("edited", "lent", "reused", "served") else ""
     shown_class = ", ".join(part for part in (classed(call.kind, call.effect_class), how) if part)
     return [mark, _summary(call), (shown_class, "dim"), tokens, duration]
 
@@ -288,6 +288,7 @@ _ANSWERED = {
     branches.LIVE: "live: it ran for real in this branch",
     branches.RECORDED: "as recorded, before this branch began",
     "edited": "edited: by the fork, in place of the recorded answer",
+    "lent": "lent: it was not run, a call of the good run that asked the same has this answer",
     "reused": "reused: it was not run, a recorded call that asked the same has this answer",
     "served": "served: from the record, after an edit further back",
     branches.REFUSED: "refused: nobody allowed it to run",

@@ -63,7 +63,7 @@ def between(store: Store, bad: str, good: str) -> tuple[Swap, ...]:
             continue
         (step, effect), answered = kept, given[1]
         value = edits.taken(other.timeline, answered)
-        if effect.end is None or not _can_be_given(place.timeline, effect, value):
+        if effect.end is None or not can_be_given(place.timeline, effect, value):
             continue
         swap = Swap(
             f"{step.number}.{effect.number}", step.number, effect.number, entry.address_b or "",
@@ -73,7 +73,17 @@ def between(store: Store, bad: str, good: str) -> tuple[Swap, ...]:
     return tuple(swap for _, swap in sorted(found, key=lambda pair: pair[0]))
 
 
-def _can_be_given(timeline: Timeline, effect: Effect, value: Value) -> bool:
+def answer_at(store: Store, address: str) -> Value | None:
+    """What a call of any run answered, as an edit takes it; None where the address names no one call."""
+    place = resolve(store, address)
+    if place.step is None:
+        return None
+    found = _of(place.step, place.effect.number if place.effect is not None else None)
+    return edits.taken(place.timeline, found[1]) if found is not None else None
+
+
+def can_be_given(timeline: Timeline, effect: Effect, value: Value) -> bool:
+    """Whether an edit can give this answer."""
     try:
         edits.made(timeline, effect, [("", value)])
     except EditError:
@@ -112,20 +122,30 @@ def _of(step: Step, number: int | None) -> tuple[Step, Effect] | None:
     return next(((step, effect) for effect in effects if effect.number == number), None)
 
 
-def cuts(timeline: Timeline, swaps: Sequence[Swap]) -> list[Cut]:
+def cuts(timeline: Timeline, swaps: Sequence[Swap], good: str) -> list[Cut]:
     """Cut number i keeps the first i of the bad run's answers and gives the good run's for the others."""
-    # The last one before the end: served past the edits while keys match.
-    last = str(max((step.number for step in timeline.steps if step.kind != END), default=0))
     return [
         Cut(
-            last,
+            last(timeline),
             swaps[kept - 1].step if kept else 0,
             swaps[kept - 1].effect if kept else None,
             {swap.at: swap.value for swap in swaps[kept:]},
             f"good-{kept}",
+            beside=good,
         )
         for kept in range(len(swaps) + 1)
     ]
+
+
+def cut(timeline: Timeline, given: Sequence[Swap], good: str) -> Cut:
+    """Gives the good run's answers for these, and keeps all others."""
+    edits = {swap.at: swap.value for swap in given}
+    return Cut(last(timeline), given[0].step, given[0].effect, edits, f"cure-{len(given)}", beside=good)
+
+
+def last(timeline: Timeline) -> str:
+    """The last step before the end: past the edits, calls are served up to there while keys match."""
+    return str(max((step.number for step in timeline.steps if step.kind != END), default=0))
 
 
 def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps: Sequence[Swap]) -> Verdict:
@@ -141,9 +161,10 @@ def explained(store: Store, timeline: Timeline, found: Verdict, good: str, swaps
         name = f"task {found.task}" if found.task else f"{step.kind} {step.name}".strip()
     swap = next((swap for swap in swaps if swap.at == found.effect), None)
     if swap is not None:
-        usual = {change.path for one in swaps if one.at != swap.at and one.name == swap.name for change in one.changes}
-        telling = tuple(change for change in swap.changes if change.path not in usual)
-        return _with(found, timeline, effect, name=name, changes=telling or swap.changes, other=swap.address)
+        mended = _with(found, timeline, effect, name=name, changes=_telling_of(swap, swaps, found), other=swap.address)
+        if not found.causes:
+            return mended
+        return msgspec.structs.replace(mended, edits=_together(timeline, found, swaps), fork_at=last(timeline))
     if effect is None:
         return msgspec.structs.replace(found, name=name)
     # The nearest before it first: the least of what led to the call is new there.
@@ -167,6 +188,26 @@ def _with(
     told = _mending(timeline, effect, changes) if effect is not None and len(changes) <= _EDITS else ()
     sets = tuple(f"{found.effect}:{path}={value}" if path else f"{found.effect}={value}" for path, value in told)
     return msgspec.structs.replace(found, name=name, changes=changes, other=other, edits=sets)
+
+
+def _telling_of(swap: Swap, swaps: Sequence[Swap], found: Verdict) -> tuple[Change, ...]:
+    """Where one of the answers differs, but for what differs in others of such calls too, which do no harm."""
+    harmless = [one for one in swaps if one.at not in (swap.at, *found.causes) and one.name == swap.name]
+    usual = {change.path for one in harmless for change in one.changes}
+    return tuple(change for change in swap.changes if change.path not in usual) or swap.changes
+
+
+def _together(timeline: Timeline, found: Verdict, swaps: Sequence[Swap]) -> tuple[str, ...]:
+    """The edits of all causes, none where they cannot be told for each."""
+    sets: list[str] = []
+    for swap in (swap for at in found.causes for swap in swaps if swap.at == at):
+        telling = _telling_of(swap, swaps, found)
+        effect = timeline.effect(swap.step, swap.effect)
+        told = _mending(timeline, effect, telling) if len(telling) <= _EDITS else ()
+        if not told:
+            return ()
+        sets += [f"{swap.at}:{path}={value}" if path else f"{swap.at}={value}" for path, value in told]
+    return tuple(sets)
 
 
 def _mending(timeline: Timeline, effect: Effect, changes: Sequence[Change]) -> tuple[tuple[str, str], ...]:

@@ -13,6 +13,7 @@ from lockstep.debugger.belief import Belief, Chance
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.search import BAD, GOOD, SKIP, Judged, Search
 from lockstep.debugger.structure import Change
+from lockstep.log.model import Value
 
 type Kind = Literal["culprit", "ambiguous", "not-reproducible", "in-the-code", "not-recorded"]
 
@@ -104,6 +105,12 @@ class Verdict(msgspec.Struct, frozen=True):
     likeliest   of an ambiguous verdict of repeated probes: the place of the likeliest answer, as `7`
     rescue      where probes were repeated: how often one that keeps the culprit is good all the same; `spoil`: how
                 often one that does not is bad
+    causes      with a good run: addresses of the answers that cure it together, as `7.1`; the culprit is the first
+    minimal     whether the run was seen to be bad with each of them kept by itself, so that none can be left out
+    shrunk      where the culprit's answer was shrunk: what of it is enough, by path in the answer at `other`; "" is all
+                of it
+    reproduce   edits of a fork of `run` that is bad by no more than that: `7.1={"owed":4000}`
+    fork_at     where forks with `edits` or `reproduce` leave, as the probes did: `12`; "" for the culprit's own step
     """
 
     verdict: Kind
@@ -126,10 +133,27 @@ class Verdict(msgspec.Struct, frozen=True):
     likeliest: str = ""
     rescue: Chance | None = None
     spoil: Chance | None = None
+    causes: tuple[str, ...] = ()
+    minimal: bool = False
+    shrunk: dict[str, Value] | None = None
+    reproduce: tuple[str, ...] = ()
+    fork_at: str = ""
 
     def judged(self, judged: Judged) -> tuple[Probe, ...]:
         """The probes that were bad, good or skipped."""
         return tuple(probe for probe in self.tried if probe.judged == judged)
+
+
+class Cure(msgspec.Struct, frozen=True):
+    """A set of answers, at these addresses in the bad run, that cures it where the good run's are given for them.
+
+    proven   whether each was kept by itself, and the run was bad
+    stopped  why it was not looked for a smaller one, "" where it was
+    """
+
+    answers: tuple[str, ...]
+    proven: bool
+    stopped: str = ""
 
 
 class Located(msgspec.Struct, frozen=True):
@@ -138,6 +162,7 @@ class Located(msgspec.Struct, frozen=True):
     belief   what all probes said, of a search that repeats them; None of one that takes each at its word
     made     how many probes it took
     stopped  why it ended before it knew, "" where it did not
+    cure     with a good run: the answers that have to be other ones
     """
 
     known: Search
@@ -145,6 +170,7 @@ class Located(msgspec.Struct, frozen=True):
     belief: Belief | None = None
     made: int = 0
     stopped: str = ""
+    cure: Cure | None = None
 
     @property
     def cut(self) -> Cut | None:
@@ -175,13 +201,14 @@ def conclude(
     answers were swapped in; `alone`: whether the run was of one process."""
     known, belief = located.known, located.belief
     fields: dict[str, Any] = {
-        "probes": len(tried), "live_calls": sum(probe.live for probe in tried), "run": run, "tried": tuple(tried),
-        "seconds": seconds, "step": None, "effect": None, "confidence": located.sure,
+        **cost(tried), "run": run, "seconds": seconds, "step": None, "effect": None, "confidence": located.sure,
         "posterior": _places(located, tried),
     }  # fmt: skip
     if belief is not None:
         fields["rescue"], fields["spoil"] = beliefs.rates(belief)
     cut = located.cut
+    if located.cure is not None:
+        return _cured(located.cure, fields)
     if cut is not None and good == "" and not alone and located.cuts[known.bad - 1].step < cut.step - 1:
         why = "steps of other processes lie between, where no fork can leave"
         between = _between(run, located)
@@ -219,6 +246,23 @@ def conclude(
     else:
         why = located.stopped or f"{lost} of {len(tried)} probes could not be judged"
     return Verdict(verdict=AMBIGUOUS, why=why, **fields)
+
+
+def cost(tried: Sequence[Probe]) -> dict[str, Any]:
+    """The fields of a verdict that say what it took."""
+    return {"probes": len(tried), "live_calls": sum(probe.live for probe in tried), "tried": tuple(tried)}
+
+
+def _cured(cure: Cure, fields: dict[str, Any]) -> Verdict:
+    """Answers are known that cure it. The first of them is the culprit."""
+    step = int(cure.answers[0].partition(".")[0])
+    why = "kept, the run is bad; left out, it is not"
+    if len(cure.answers) > 1:
+        why = "with all of its causes answered as in the good run, it is not bad"
+    if not cure.proven:
+        why += f"; whether each of them has to be is not known: {cure.stopped or 'probes could not be judged'}"
+    known = {"step": step, "effect": cure.answers[0], "causes": cure.answers, "minimal": cure.proven}
+    return Verdict(verdict=CULPRIT, why=why, **{**fields, **known})
 
 
 def _answer(located: Located, k: int) -> str:

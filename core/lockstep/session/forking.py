@@ -21,7 +21,7 @@ import shlex
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -41,6 +41,9 @@ from lockstep.session.surface import UNKNOWN
 from lockstep.session.tail import Plan, Refuse, Tail
 from lockstep.session.tape import Tape
 from lockstep.session.writer import Finish, Writer
+
+if TYPE_CHECKING:
+    from lockstep.session.beside import Beside
 
 _monotonic_ns = time.monotonic_ns  # before the taps
 
@@ -70,6 +73,7 @@ class _Forked(Replaying, Recording):  # type: ignore[misc]
     tail: Tail
     vault: Vault
     later: Any
+    beside: Beside | None = None
     went_live: Callable[[str], None] | None = None
     _parked: list[Callable[[], None]]  # told when it goes live, or stops before
 
@@ -337,7 +341,7 @@ class Forking(_Forked):
             self.began = now - at
             self.ahead = int(start.get("clock") or now - at) + at - now
             self.facts = start.get("facts") or {}
-            self.tail = Tail(self.plan, self.later)
+            self.tail = Tail(self.plan, self.later, beside=self.beside)
             self.secrets.goes_live(self.vault, self.plan.branch)
             self.standstill.unordered = True
             self._write_early()

@@ -68,11 +68,17 @@ class Policy(msgspec.Struct, frozen=True):
            "live": everything runs
            "reuse": a call that equals an unused recorded one is answered from the record, any other as by ""
            "record": the same, and any other is refused
+    beside address of another run, whose answers a call gets for which there is no recorded one: see `session.beside`
     """
 
     live: tuple[str, ...] = ()
     tail: Tail = ""
     rules: EffectRules = EffectRules()
+    beside: str = ""
+
+    def lends(self, kind: str, name: str, request: Value = None) -> bool:
+        """Whether a call may get another run's answer: not one that is to run whatever there is for it."""
+        return bool(self.beside) and self.tail != "live" and not self.allows(kind, name, request)
 
     def allows(self, kind: str, name: str, request: Value = None) -> bool:
         """Whether the call was named as one that may run."""

@@ -225,6 +225,10 @@ def start_fork(
     session.reading = reading
     session.store, session.branch, session.went_live = store.path, plan.parent, went_live
     session.effect_rules = plan.policy.rules
+    if plan.policy.beside:
+        from lockstep.session import beside  # probes of bisect alone have it
+
+        session.beside = beside.read(store.path, plan.policy.beside)
     session.vault = Vault(store.path, str(meta.get("vault")))
     session.processes = frozenset(stream.process for stream in reader.streams) - {SUPERVISOR}
     argv = _started(session).get("argv")

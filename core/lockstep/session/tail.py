@@ -5,6 +5,7 @@ In this order:
 * an edited call gets its edited answer;
 * where an edit lies before the step that is forked, calls are served past it: from the record, as long as each lane
   makes the recorded calls in the recorded order, up to that step. The first that is another one ends this;
+* a call that the record has no answer for gets the one of another run, if the policy names one that has it;
 * else the policy says: live, from the record (an unused call with the same match key), or refused.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import _thread
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +22,12 @@ from lockstep.session.call import Piece
 from lockstep.session.policy import Declared, Policy, decide, judge
 from lockstep.session.tape import PROCESS, STARTED, Recorded, Tape
 from lockstep.session.unused import UNANSWERABLE, Nearest, Unused
+
+if TYPE_CHECKING:
+    from lockstep.session.beside import Beside
+
+
+LENT = "lent"  # an answer of another run
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -79,7 +86,8 @@ class Live(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """It is answered. `how`: edited, served (past an edit) or reused. From the record's `effect`, or by an edit."""
+    """It is answered. `how`: edited, served (past an edit), reused, or lent by another run. From the record's `effect`,
+    or with the pieces of `edit`."""
 
     how: str
     effect: Recorded | None = None
@@ -102,14 +110,16 @@ class Tail:
     past  whether calls are still served past an edit
     """
 
-    def __init__(self, plan: Plan, later: Tape, *, ordered: bool = True) -> None:
-        """Not `ordered`: the calls of a lane may come in another order than recorded, and are told by what they ask."""
+    def __init__(self, plan: Plan, later: Tape, *, ordered: bool = True, beside: Beside | None = None) -> None:
+        """Not `ordered`: the calls of a lane may come in another order than recorded, and are told by what they ask.
+        `beside`: the answers that the plan's policy has of another run."""
         self.plan = plan
         self.tape = later
         self._ordered = ordered
         self.past = plan.until > plan.upto
         self.unreached = {edit.pos: edit for edit in plan.edits}
         self._unused = Unused(later)
+        self._beside = beside
         self._used: set[int] = set()
         self._at: dict[str, int] = {}  # lane -> how many of its first recorded calls are used up
         self._lock = _thread.allocate_lock()
@@ -133,6 +143,10 @@ class Tail:
             policy = self.plan.policy
             found = judge(kind, name, request, declared, policy.rules)
             recorded = self._unused.find(key, lane)
+            if recorded is None and self._beside is not None and policy.lends(kind, name, request):
+                pieces = self._beside.take(key, lane)
+                if pieces is not None:
+                    return Answer(LENT, edit=Edit(0, {}, pieces))
             verdict = decide(policy, found.effect, kind, name, recorded is not None, request)
             if verdict == "live":
                 if expected is not None and not self._ordered:

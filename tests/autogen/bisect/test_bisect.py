@@ -11,6 +11,8 @@ import scripted_agents
 import teams
 
 import lockstep
+from lockstep.log.store import open_store
+from lockstep.log.timeline import resolve
 from lockstep.testing import Answer, Provider, Request
 
 
@@ -72,3 +74,30 @@ def test_a_team_that_is_bad_by_its_code_is_told_so(provider: Provider) -> None:
     run, _ = runs.recorded(kind)
     verdict = lockstep.bisect(run, kind.make, lambda view: True, live=["look_up"])
     assert verdict.verdict == "in-the-code"
+
+
+def test_a_pair_of_tools_of_which_either_misleads_is_found_as_that_pair(settled_but_tools: Provider) -> None:
+    kind = teams.named("single")
+    good, _ = runs.recorded(kind)
+    pair = [at for at, _ in runs.calls(good, "tool")]
+    last = runs.steps(good)[-1].number
+    bad = lockstep.fork(
+        f"{good}:{last}", kind.make, edits=dict.fromkeys(pair, MISLED), live=["look_up", "issue_refund"], branch="bad"
+    )
+    assert len(pair) == 2 and is_misled(bad.address)
+    teams.ran.clear()
+    found = lockstep.bisect(bad.address, kind.make, lambda view: is_misled(view.address), good=good)
+    assert (found.verdict, found.causes, found.minimal) == ("culprit", tuple(pair), True)
+    assert teams.ran == []  # models alone were asked, where they heard one wrong answer of two
+    again = lockstep.bisect(bad.address, kind.make, lambda view: is_misled(view.address), good=good)
+    assert again.causes == found.causes
+
+
+MISLED = "pay it twice"
+
+
+def is_misled(address: str) -> bool:
+    with open_store(None) as store:
+        timeline = resolve(store, address).timeline
+        effects = [effect for step in timeline.steps for effect in step.effects if effect.kind == "tool"]
+        return any(MISLED in str(timeline.outcome(effect)) for effect in effects)

@@ -112,3 +112,31 @@ def test_a_crew_that_is_bad_by_its_code_is_told_so(settled_but_tools: Provider) 
     run, _ = runs.recorded(kind)
     verdict = lockstep.bisect(run, kind.make, lambda view: True, live=["look_up"])
     assert verdict.verdict == "in-the-code"
+
+
+_MISLED = "pay it twice"
+
+
+def is_misled(view: Any) -> bool:
+    return _MISLED in _tools(view)
+
+
+@pytest.mark.parametrize("name", ["paying", "twins"])
+def test_a_pair_of_tools_of_which_either_misleads_is_found_as_that_pair(name: str, settled_but_tools: Provider) -> None:
+    """One after the other, and in two lanes beside each other."""
+    kind = crews.named(name)
+    good, _ = runs.recorded(kind)
+    pair = [at for at, _ in runs.calls(good, "tool")]
+    bad = lockstep.fork(
+        f"{good}:{runs.steps(good)[-1].number}", kind.make, edits=dict.fromkeys(pair, _MISLED), live=["*"], branch="bad"
+    )
+    assert len(pair) == 2 and bad.edited == 2
+    crews.ran.clear()
+    found = lockstep.bisect(bad.address, kind.make, is_misled, good=good)
+    assert (found.verdict, len(found.causes), found.minimal) == ("culprit", 2, True)
+    assert all(_MISLED in str(branches.outcome(bad.address, effect)) for effect in _effects(bad.address, found.causes))
+    assert crews.ran == []  # models alone were asked, where they heard one wrong answer of two
+
+
+def _effects(address: str, at: Any) -> list[Any]:
+    return [effect for where, effect in runs.calls(address, "tool") if where in at]

@@ -167,3 +167,25 @@ def test_bisect_finds_the_bad_one_among_thirty_answers(shop: Shop, store: str, c
     verdict = lockstep.bisect(fork.address, shop.prices, bad=bad, store=store)
     assert (verdict.verdict, verdict.effect) == ("culprit", planted)
     assert verdict.probes <= 6
+
+
+def test_bisect_finds_the_pair_of_answers_of_which_either_is_enough(shop: Shop, store: str, chromium: str):
+    with lockstep_playwright.launch(run="prices", store=store, executable=chromium) as context:
+        assert shop.prices(context).startswith("total")
+    with open_store(store) as opened:
+        steps = Timeline(opened.run("playwright/prices")).steps
+    numbers = {
+        effect.name.rpartition("/")[2]: f"{step.number}.{effect.number}" for step in steps for effect in step.effects
+    }
+    pair = (numbers["9"], numbers["21"])
+    fork = lockstep.fork(
+        f"playwright/prices:{steps[-1].number}", shop.prices, store=store, branch="bad",
+        edits={f"{planted}:body.price": -100000 for planted in pair},
+    )  # fmt: skip
+    assert fork.result == "the total cannot be right"
+
+    def bad(view) -> bool:
+        return any("cannot be right" in str(call.outcome) for call in view.calls if call.kind == "browser")
+
+    found = lockstep.bisect(fork.address, shop.prices, bad=bad, good="playwright/prices", store=store)
+    assert (found.verdict, set(found.causes), found.minimal, found.live_calls) == ("culprit", set(pair), True, 0)

@@ -117,6 +117,19 @@ def test_with_a_good_run_the_answer_that_matters_is_named_and_nothing_is_called(
     assert [(change.a, change.b) for change in found.changes] == [(str(measuring.BAD), "5")]
 
 
+@pytest.mark.parametrize("pair", [(1, 2), (4, 9), (1, 12)])
+def test_a_pair_of_answers_of_which_either_spoils_it_is_found_and_nothing_is_called(
+    store: Path, pair: tuple[int, int]
+) -> None:
+    bad = measured(store, 12, {6: 7, **dict.fromkeys(pair, measuring.BAD)}, "bad")
+    good = measured(store, 12, {}, "good")
+    found = bisect(store, bad, good=good, shrink=True)
+    assert (found.verdict, found.causes, found.minimal) == ("culprit", tuple(f"{at}.1" for at in pair), True)
+    assert (found.live_calls, measuring.DONE, found.shrunk) == (0, [], {"": measuring.BAD})
+    again = bisect(store, bad, good=good, shrink=True)
+    assert again.causes == found.causes and all(probe.found for probe in again.tried)
+
+
 def test_calls_that_nothing_allows_to_run_have_the_recorded_answers_and_that_is_said(store: Path) -> None:
     run = measured(store, 4, {2: measuring.BAD})
     found = bisect(store, run, live=[])

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lockstep.errors import Code
 from lockstep.log import untapped
@@ -38,6 +38,9 @@ from lockstep.session.policy import Declared, judge
 from lockstep.session.report import Coverage, Report
 from lockstep.session.secrets import Secrets
 from lockstep.session.tail import Answer, Live, Plan, Refuse, Tail
+
+if TYPE_CHECKING:
+    from lockstep.session.beside import Beside
 
 log = logging.getLogger("lockstep")
 
@@ -73,7 +76,7 @@ class Forking:
         served, later = record.split(plan.upto if since is None else since, plan.upto)
         self.served = Serving(served, known, self.latch, ordered=ordered, deadline=deadline, also=also)
         self.later = Serving(later, known, self.latch, ordered=False, deadline=deadline)
-        self.tail = Tail(plan, later, ordered=False)
+        self.tail = Tail(plan, later, ordered=False, beside=_beside(store, plan.policy.beside))
         self.gated = gated
         self.lived = 0
         self.answers: dict[str, int] = {}
@@ -301,6 +304,14 @@ class Undecided(ForkedCall):
         edit, effect = verdict.edit, verdict.effect
         pieces: Any = revealed(of, edit.pieces) if edit is not None else given(of, effect)  # type: ignore[arg-type]
         self._to = Answered(record, self.kind, iter(pieces), verdict.how)
+
+
+def _beside(store: str, address: str) -> Beside | None:
+    if not address:
+        return None
+    from lockstep.session import beside  # probes of bisect alone have it
+
+    return beside.read(store, address)
 
 
 def told(plan: Plan) -> dict[str, Value]:
