@@ -42,13 +42,18 @@ class Asked(msgspec.Struct, frozen=True):
 class Play:
     """An agent by hand. Each call of a model or tool is a step, counted here as the log counts it."""
 
-    def __init__(self, provider: Provider, rng: random.Random, folder: Path) -> None:
+    def __init__(self, provider: Provider, rng: random.Random) -> None:
         self.rng = rng
-        self.folder = folder
         self.steps = 0
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
         self._provider = provider
         self._client = httpx.Client(base_url=provider.url, trust_env=False)
+
+    def prepare(self, folder: Path) -> None:
+        """What is there before the run: variables and a file."""
+        city, number = self.rng.choice(CITIES).lower(), self.number(2)
+        os.environ["SHOP_REGION"], os.environ["SHOP_BACKUP"] = f"eu-{city}-{number}", f"eu-{city}-{self.near(number)}"
+        (folder / "customers.csv").write_text(f"Ada,{self.code()}\nGrace,{self.code()}\n")
 
     def number(self, digits: int = 4) -> int:
         return self.rng.randrange(10 ** (digits - 1), 10**digits)
@@ -63,7 +68,7 @@ class Play:
     def code(self) -> str:
         return "".join(self.rng.choice("ABCDEFGHJKLMNPQRSTUVWXYZ") for _ in range(3)) + f"-{self.number(5)}"
 
-    def tool(self, name: str, answer: Any, **arguments: Any) -> str:
+    def tool(self, name: str, answer: Any, /, **arguments: Any) -> str:
         def call(**given: Any) -> Any:
             return answer
 
@@ -97,7 +102,7 @@ class Play:
     def user(self, text: str) -> None:
         self.told(text, "user")
 
-    def looked_up(self, name: str, answer: Any, **arguments: Any) -> str:
+    def looked_up(self, name: str, answer: Any, /, **arguments: Any) -> str:
         """A model that wants a tool, the tool, and its answer among the messages."""
         self.model("", ToolCall(name, arguments))
         at = self.tool(name, answer, **arguments)
@@ -177,24 +182,19 @@ def an_argument_of_a_tool(play: Play) -> Asked:
 
 
 def a_variable(play: Play) -> Asked:
-    region = f"eu-{play.rng.choice(CITIES).lower()}-{play.number(2)}"
-    os.environ["SHOP_REGION"] = region
-    os.environ["SHOP_BACKUP"] = region[:-1] + str((int(region[-1]) + 1) % 10)
     told = os.environ["SHOP_REGION"]
     play.user("Where do we run?")
-    play.looked_up("hosts", [os.environ["SHOP_BACKUP"], "eu-porto-1"], all=True)
+    play.looked_up("hosts", [os.environ["SHOP_BACKUP"], "eu-porto-1", told.replace("eu", "us")], all=True)
     at = play.tool("connect", "ok", region=told)
-    return Asked(at, "region", "environ", "outcome", region)
+    return Asked(at, "region", "environ SHOP_REGION", "outcome", told)
 
 
 def a_file(play: Play) -> Asked:
-    token, other = play.code(), play.code()
-    Path("customers.csv").write_text(f"name,customer\nAda,{other}\nGrace,{token}\n")
-    rows = Path("customers.csv").read_text().splitlines()
+    (_, other), (_, token) = (row.split(",") for row in Path("customers.csv").read_text().splitlines())
     play.user("Who is Grace?")
     play.looked_up("crm", {"customer": other, "name": "Ada"}, name="Ada")
-    at = play.tool("mail", "sent", customer=rows[2].split(",")[1])
-    return Asked(at, "customer", "file", "outcome", token)
+    at = play.tool("mail", "sent", customer=token)
+    return Asked(at, "customer", "file customers.csv", "outcome", token)
 
 
 def the_system_prompt(play: Play) -> Asked:

@@ -17,6 +17,7 @@ from lockstep.debugger.tracks import Track, track
 from lockstep.log.model import Event, Kind, Value
 from lockstep.log.timeline import END, INPUT, STEP, Effect, Step, Timeline
 from lockstep.session import reads
+from lockstep.session.snapshot import TAG
 
 type Sort = Literal["effect", "step", "input", "read"]
 
@@ -53,6 +54,8 @@ class Node:
 
     def value(self, side: str) -> Any:
         """What was asked, or answered, as `show` prints it."""
+        if self.sort == "read":
+            return self._values[side == OUTCOME]
         if self._call is None:
             return outcomes.to_json(self._values[side == OUTCOME])
         return self._call.request if side == REQUEST else self._call.outcome
@@ -221,7 +224,7 @@ def _told(value: int) -> Iterator[Value]:
 
 def _joined(value: Any) -> Any:
     """An answer in its pieces: those of one text that follow each other are one text."""
-    if not isinstance(value, dict) or value.get(outcomes.TAG) != outcomes.GENERATOR:
+    if not isinstance(value, dict) or value.get(TAG) != outcomes.GENERATOR:
         return value
     items: list[Any] = []
     for item in value.get("items") or []:

@@ -16,14 +16,16 @@ _AROUND = 16  # words on each side that tell two places apart
 _NEAR = 4.0  # at this distance a word counts half
 LEAST = 3.5  # bits below which a span says nothing by itself
 WEAK = 7.0  # bits below which a single word may stand somewhere by chance
-_DULL = frozenset(
-    """
-    a an and any are as at be been but by can could did do does for from had has have he her his how i if in into is it
-    its may me more most my no not of on one or our out she should so some such than that the their them then there
-    these they this to us was we were what when where which who will with would yes you your true false null none
-    type text content role name value id function tool user assistant system args arguments kwargs
-    """.split()
-)
+# Words that say nothing by themselves: the most frequent ones, and those in which messages are written.
+_DULL = frozenset({
+    "a", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does",
+    "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "into", "is", "it", "its",
+    "may", "me", "more", "most", "my", "no", "not", "of", "on", "one", "or", "our", "out", "she", "should", "so",
+    "some", "such", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to", "us",
+    "was", "we", "were", "what", "when", "where", "which", "who", "will", "with", "would", "yes", "you", "your",
+    "true", "false", "null", "none", "type", "text", "content", "role", "name", "value", "id", "function", "tool",
+    "user", "assistant", "system", "args", "arguments", "kwargs",
+})  # fmt: skip
 
 
 class Span(msgspec.Struct, frozen=True):

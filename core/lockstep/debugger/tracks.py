@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.debugger import structure
+from lockstep.debugger import bodies, structure
 from lockstep.debugger.paths import Place
 from lockstep.log import placeholders
 from lockstep.session.snapshot import TAG
@@ -88,7 +88,9 @@ def _leaves(
     value: Any, place: Place, hidden: frozenset[str], seen: set[bytes] | None
 ) -> Iterator[tuple[Place, str, bool]]:
     value = structure.opened(value)
-    if isinstance(value, dict):
+    if isinstance(value, dict) and value.keys() == {TAG, "base64"}:
+        yield place, bodies.from_base64(value["base64"]).decode("utf-8", "replace"), False
+    elif isinstance(value, dict):
         for name, inner in value.items():
             if name in hidden or (hidden and name in _COUNTS) or (name == TAG and isinstance(inner, str)):
                 continue

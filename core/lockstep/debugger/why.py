@@ -25,7 +25,7 @@ from lockstep.debugger.tracks import Track, track
 from lockstep.errors import AddressError, Code, EditError
 from lockstep.log.address import Address
 from lockstep.log.store import open_store
-from lockstep.log.timeline import Place, resolve
+from lockstep.log.timeline import END, Place, resolve
 
 __all__ = ["Link", "Origin", "Why", "why"]
 
@@ -169,11 +169,9 @@ def located(place: Place, path: str) -> tuple[str, Path | None, Any]:
         except EditError:
             continue
         return side, inner, sides[side]
-    wanted = track(path)
     for side in (OUTCOME, REQUEST):
-        if wanted.words and next(
-            sharing.has(Index([Source(0, 0, track(sides[side]))]), wanted, 0, len(wanted.words)), None
-        ):
+        start, stop = part(track(sides[side]), None, path)
+        if start < stop:
             return side, None, sides[side]
     raise paths.Missing(
         Code.NO_PLACE, f"{place.address} has no {path}, in its request or its outcome, and no such text. See: lockstep "
@@ -185,8 +183,10 @@ def part(full: Track, inner: Path | None, text: str) -> tuple[int, int]:
     """Which words of a side are meant."""
     if inner is None:
         wanted = track(text)
-        _, at = next(sharing.has(Index([Source(0, 0, full)]), wanted, 0, len(wanted.words)), (None, 0))
-        return at, at + len(wanted.words)
+        if not wanted.words:
+            return 0, 0
+        found = sharing.has(Index([Source(0, 0, full)]), wanted, 0, len(wanted.words))
+        return next(((at, at + len(wanted.words)) for _, at in found), (0, 0))
     inside = [
         number for number, word in enumerate(full.words)
         if word.place[: len(inner)] == inner and not (word.key and len(word.place) == len(inner))
@@ -388,7 +388,7 @@ def summed(flow: Flow, address: str, path: str, value: Any, trails: Sequence[Tra
         group = ends[node_number, side]
         best = max(group, key=lambda one: one.bits)
         node, first, last = flow.nodes[node_number], best.hops[0], best.hops[-1]
-        made = side == REQUEST
+        made = side == REQUEST or node.kind == END
         origins.append(
             Origin(
                 node.address, _path(last), PROGRAM if made else node.kind, node.name, best.text,
