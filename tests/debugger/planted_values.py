@@ -113,6 +113,7 @@ class Play:
 def copied_by_a_model(play: Play) -> Asked:
     order, total = play.number(3), play.number()
     play.user(f"What did order {order} cost?")
+    play.looked_up("visits", {"visits": total, "since": "Monday"}, page="home")  # equal by chance
     play.looked_up(
         "get_order", {"id": play.near(order), "total": play.near(total), "status": "lost"}, order=play.near(order)
     )
@@ -140,6 +141,7 @@ def reworded(play: Play) -> Asked:
 def a_number_in_json(play: Play) -> Asked:
     total = play.number()
     play.user("Sum it up as JSON.")
+    play.looked_up("weather", {"pressure": total, "wind": play.number(2)}, city="Porto")  # equal by chance
     play.looked_up("cart", {"items": [{"sku": "a", "price": play.near(total)}]}, cart=1)
     origin = play.looked_up("invoice", {"invoice": {"lines": [{"net": play.near(total), "gross": total}]}}, cart=1)
     at = play.model(json.dumps({"net": play.near(total), "gross": float(total), "limit": play.number()}))
@@ -174,6 +176,7 @@ def one_document_of_ten(play: Play) -> Asked:
 def an_argument_of_a_tool(play: Play) -> Asked:
     order, cents = play.number(3), play.number()
     play.user(f"Refund order {order}.")
+    play.looked_up("stock", {"lamp": cents, "shelf": order}, of="lamps")  # equal by chance
     origin = play.looked_up("get_order", {"id": order, "total": cents, "paid": play.near(cents)}, order=order)
     play.looked_up("get_limits", {"refund": play.near(cents), "credit": cents + 1}, order=order)
     play.model("", ToolCall("issue_refund", {"order": order, "cents": cents}))
@@ -276,6 +279,7 @@ def a_generator_s_pieces(play: Play) -> Asked:
 def the_first_of_many_repetitions(play: Play) -> Asked:
     price = play.number(5)
     play.user("Compare the offers.")
+    play.looked_up("counter", {"counter": price}, of="clicks")  # equal by chance
     play.looked_up("offer", {"offer": play.near(price), "from": "Bittern"}, shop="b")
     origin = play.looked_up("offer", {"offer": price, "from": "Avocet"}, shop="a")
     play.model(f"Avocet offers {price}.")
