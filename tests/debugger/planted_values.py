@@ -282,6 +282,7 @@ def the_first_of_many_repetitions(play: Play) -> Asked:
     play.looked_up("counter", {"counter": price}, of="clicks")  # equal by chance
     play.looked_up("offer", {"offer": play.near(price), "from": "Bittern"}, shop="b")
     origin = play.looked_up("offer", {"offer": price, "from": "Avocet"}, shop="a")
+    play.looked_up("offer", {"offer": price, "from": "Avocet"}, shop="a")
     play.model(f"Avocet offers {price}.")
     play.looked_up("save_note", f"noted: Avocet offers {price}", note=f"Avocet offers {price}")
     play.model(f"I noted that Avocet offers {price}.")
@@ -334,11 +335,10 @@ def nested_in_a_tool(play: Play) -> Asked:
         return f"its code: {inner(of)['code']}"
 
     play.user("Which code?")
-    play.looked_up("code_of", {"code": play.code()}, of="other")
+    play.looked_up("code_of", {"code": code[:-1] + str((int(code[-1]) + 1) % 10)}, of="other")
     outer("this")
     play.steps += 1
-    at = play.tool("print", "ok", code=code)
-    return Asked(at, "code", f"{play.steps - 1}.1/1", "outcome.code", code)
+    return Asked(f"{play.steps}.1", code, f"{play.steps}.1/1", "outcome.code", code)
 
 
 CASES: tuple[Callable[[Play], Asked], ...] = (
