@@ -281,8 +281,8 @@ def the_first_of_many_repetitions(play: Play) -> Asked:
     play.user("Compare the offers.")
     play.looked_up("counter", {"counter": price}, of="clicks")  # equal by chance
     play.looked_up("offer", {"offer": play.near(price), "from": "Bittern"}, shop="b")
-    origin = play.looked_up("offer", {"offer": price, "from": "Avocet"}, shop="a")
-    play.looked_up("offer", {"offer": price, "from": "Avocet"}, shop="a")
+    origin = play.tool("offer", {"offer": price, "from": "Avocet"}, shop="a")
+    play.looked_up("offer", {"offer": price, "from": "Avocet"}, shop="a")  # once more, to be sure
     play.model(f"Avocet offers {price}.")
     play.looked_up("save_note", f"noted: Avocet offers {price}", note=f"Avocet offers {price}")
     play.model(f"I noted that Avocet offers {price}.")
