@@ -165,8 +165,7 @@ class Flow:
                 )
             else:
                 said: dict[str, Value] = {name: value for name, _, value in checkpointed.said(timeline, step)}
-                sort: Sort = "input" if INPUT in (step.name, step.kind) else "step"
-                node = self._add(step.number, sort, step.kind, step.name, order, order, said)
+                node = self._add(step.number, "step", step.kind, step.name, order, order, said)
             self._steps[step.number] = node
         elif step.kind == INPUT:
             meta = timeline.reader.meta
