@@ -216,6 +216,8 @@ class Walk:
             return
         index = self._sources(node, side)
         for span in self._spans(index, node, side, here, part):
+            if not here.raw(span.start, span.stop):
+                continue  # names of fields alone are no value
             found = self._found(index, node, side, here, span)
             if not found:
                 yield self._ended(node, side, here, span, hops, sure, rivals)
@@ -392,7 +394,7 @@ def summed(flow: Flow, address: str, path: str, value: Any, trails: Sequence[Tra
         origins.append(
             Origin(
                 node.address, _path(last), PROGRAM if made else node.kind, node.name, best.text,
-                first.text == last.text,
+                last.text in first.text,
                 round(sum(map(weight, group)) / every, 3), _worst(best.sure, "likely") if made else best.sure,
                 tuple(dict.fromkeys(best.rivals)), tuple(one.text for one in group),
             )
