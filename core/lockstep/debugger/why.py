@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lockstep.debugger import listing, paths, sharing
+from lockstep.debugger import listing, paths, sharing, structure
 from lockstep.debugger.flow import OUTCOME, REQUEST, Flow, Node
 from lockstep.debugger.paths import Place as Path
 from lockstep.debugger.sharing import Found, Index, Source, Span
@@ -170,6 +170,10 @@ def located(place: Place, path: str) -> tuple[str, Path | None, Any]:
             continue
         return side, inner, sides[side]
     for side in (OUTCOME, REQUEST):
+        named = _named(sides[side], path)
+        if named is not None:
+            return side, named, sides[side]
+    for side in (OUTCOME, REQUEST):
         start, stop = part(track(sides[side]), None, path)
         if start < stop:
             return side, None, sides[side]
@@ -177,6 +181,19 @@ def located(place: Place, path: str) -> tuple[str, Path | None, Any]:
         Code.NO_PLACE, f"{place.address} has no {path}, in its request or its outcome, and no such text. See: lockstep "
         f"show {place.address}",
     )  # fmt: skip
+
+
+def _named(value: Any, name: str, place: Path = ()) -> Path | None:
+    """The first value that has this name, wherever it is: the argument of a tool that a model called, say."""
+    value = structure.opened(value)
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        if key == name and isinstance(one, str | int | float):
+            return (*place, key)
+        found = _named(one, name, (*place, key))
+        if found is not None:
+            return found
+    return None
 
 
 def part(full: Track, inner: Path | None, text: str) -> tuple[int, int]:
