@@ -7,6 +7,7 @@ that stands at several places is told apart by what stands around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -103,25 +104,26 @@ def has(index: Index, track: Track, start: int, stop: int) -> Iterator[tuple[Sou
 def shared(index: Index, track: Track, start: int, stop: int) -> list[Span]:
     """Which words of a part the sources have, in spans that do not overlap: what tells most is taken first."""
     longest = [_longest(index, track, at, stop) for at in range(start, stop)]
+    told = [0.0, *accumulate(bits(word) for word in track.words[start:stop])]
+
+    def span(low: int, high: int) -> Span:
+        much = told[high - start] - told[low - start]
+        if high - low == 1:
+            # One word alone may well be a chance, and words that follow each other in both are none.
+            return Span(low, high, much * (1.0 if _is_id(track.words[low].text) else 0.6))
+        return Span(low, high, much + 2.0 * (high - low - 1) if high > low else 0.0)
+
     found: list[Span] = []
     parts = [(start, stop)]
     while parts:
         low, high = parts.pop()
-        spans = [_span(track, at, min(at + longest[at - start], high)) for at in range(low, high)]
+        spans = (span(at, min(at + longest[at - start], high)) for at in range(low, high))
         best = max(spans, key=lambda each: (each.bits, -each.start), default=None)
         if best is None or best.bits < LEAST:
             continue
         found.append(best)
         parts += [(low, best.start), (best.stop, high)]
     return sorted(found, key=lambda each: each.start)
-
-
-def _span(track: Track, start: int, stop: int) -> Span:
-    told = total(track, start, stop)
-    if stop - start == 1:
-        # One word alone may well be a chance, and words that follow each other in both are none.
-        return Span(start, stop, told * (1.0 if _is_id(track.words[start].text) else 0.6))
-    return Span(start, stop, told + 2.0 * (stop - start - 1) if stop > start else 0.0)
 
 
 def _is_id(text: str) -> bool:

@@ -291,11 +291,12 @@ class Walk:
         whole = Span(start, stop, part.bits)
         if self._found(index, node, side, here, whole) or (side == OUTCOME and not node.gathers):
             return [whole]
-        spans = sharing.shared(index, here, start, stop)[:_SPANS]
+        spans = sharing.shared(index, here, start, stop)
         if side == OUTCOME and node.sort != "step":
             spans = [one for one in spans if self._found(index, node, side, here, one)]
         left = [Span(low, high, 0.0) for low, high in _gaps([(one.start, one.stop) for one in spans], start, stop)]
-        return sorted([*spans, *left], key=lambda one: one.start)
+        most = sorted(spans, key=lambda one: -one.bits)[:_SPANS]
+        return sorted([*most, *left], key=lambda one: one.start)
 
     def _found(self, index: Index, node: Node, side: str, here: Track, span: Span) -> list[Found]:
         """Where it may have come from, the likeliest first."""
