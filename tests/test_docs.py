@@ -24,6 +24,7 @@ from lockstep.debugger.recorded import Recorded
 from lockstep.debugger.replay import Replayed
 from lockstep.debugger.verdict import Verdict
 from lockstep.debugger.verify import Verified
+from lockstep.debugger.why import Why
 from lockstep.errors import Code, Difference
 from lockstep.log import exchange
 from lockstep.log.sqlite import clean
@@ -104,6 +105,7 @@ def _commands(place: Path) -> Path:
         ("bisect", Verdict),
         ("log", listing.Log),
         ("show", listing.Shown),
+        ("why", Why),
         ("export", exchange.Exported),
         ("import", exchange.Imported),
         ("gc", clean.Cleaned),

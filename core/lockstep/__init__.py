@@ -4,6 +4,7 @@
     lockstep.replay("refund", target).identical
     lockstep.fork("refund:7", target, edits={"7.1": {...}})     # run on from a step, with another answer
     lockstep.diff("refund", "refund-2").first           # what two runs did differently
+    lockstep.why("refund:12.1", "total").origins        # where a value came from
     @lockstep.tool                                      # any function as an effect
     lockstep.mark(obj, effect="read")                   # what any tool may do to the outside
     lockstep.step("triaged", state)                     # a named step
@@ -19,14 +20,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lockstep.debugger.diff import Diff, diff
     from lockstep.debugger.verdict import Verdict
+    from lockstep.debugger.why import Why, why
     from lockstep.errors import Divergence, LockstepError, Refused
     from lockstep.inprocess import Replay, Run, afork, areplay, fork, record, replay
     from lockstep.inprocess_bisect import abisect, bisect
     from lockstep.tools import mark, step, tool
 
 __all__ = [
-    "Diff", "Divergence", "LockstepError", "Refused", "Replay", "Run", "Verdict", "abisect", "afork", "areplay",
+    "Diff", "Divergence", "LockstepError", "Refused", "Replay", "Run", "Verdict", "Why", "abisect", "afork", "areplay",
     "bisect", "diff", "fork", "mark", "record", "replay", "step", "tool",
+    "why",
 ]  # fmt: skip
 
 _HOMES = {
@@ -37,6 +40,7 @@ _HOMES = {
     "Refused": "errors",
     "Run": "inprocess",
     "Verdict": "debugger.verdict",
+    "Why": "debugger.why",
     "abisect": "inprocess_bisect",
     "bisect": "inprocess_bisect",
     "afork": "inprocess",
@@ -48,6 +52,7 @@ _HOMES = {
     "replay": "inprocess",
     "step": "tools",
     "tool": "tools",
+    "why": "debugger.why",
 }
 
 

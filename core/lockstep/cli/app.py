@@ -342,6 +342,24 @@ def diff(
     )  # fmt: skip
 
 
+@app.command(epilog="Example: lockstep why refund:12.1 total      lockstep why refund:12.1 '4000 cents' --json")
+def why(
+    context: typer.Context,
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="A step or an effect: refund:12, refund:12.1.")],
+    path: Annotated[
+        str,
+        typer.Argument(metavar="[PATH]", help="A place in what was asked or answered, or a text that is in it."),
+    ] = "",
+    store: Store = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say where a value came from: the answers, reads and inputs that first had it."""
+    from lockstep.cli import tracing
+
+    tracing.why(address, path, store=store, as_json=as_json, debug=debug or context.obj)
+
+
 @app.command(
     epilog="Example: lockstep bisect refund      lockstep bisect refund --bad ./is_wrong.sh --live get_order      "
     "lockstep bisect refund --confidence 0.95      lockstep bisect log refund"

@@ -35,20 +35,26 @@ class ReadRow(msgspec.Struct, frozen=True):
 
 def of_step(run: str, timeline: Timeline, step: Step) -> tuple[ReadRow, ...]:
     """The reads between the step before and this one."""
+    return tuple(row for row, _ in with_values(run, timeline, step))
+
+
+def with_values(run: str, timeline: Timeline, step: Step) -> Iterator[tuple[ReadRow, Value]]:
+    """The same, each with what was found: a variable's value, the state of what was looked at."""
     stream, reader, before = step.stream, timeline.reader, step.before
     if before < 0 and step.number and len(timeline.streams) == 1:
         before = timeline.step(step.number - 1).seq  # the step was read from around it
     since, until = _position(reader, stream, before, 0), _position(reader, stream, step.seq, sys.maxsize)
-    rows: list[ReadRow] = []
+    number = 0
     for seq, event in reader.heads(stream, before + 1, step.seq + _COMMIT if step.seq >= 0 else None):
         if event.kind is not Kind.READS or not (event.name or event.what in _BY_NAME):
             continue
         if not since < event.pos < until:
             continue
         body = reader.body(stream, seq)
-        for name, found in [(event.name, _words(body))] if event.name else _named(body):
-            rows.append(ReadRow(f"{run}:{step.number}~{len(rows) + 1}", event.what, name, event.lane, found))
-    return tuple(rows)
+        found = [(event.name, _words(body), body)] if event.name else _named(body)
+        for name, told, value in found:
+            number += 1
+            yield ReadRow(f"{run}:{step.number}~{number}", event.what, name, event.lane, told), value
 
 
 def _position(reader: RunReader, stream: int, seq: int, unknown: int) -> int:
@@ -57,12 +63,12 @@ def _position(reader: RunReader, stream: int, seq: int, unknown: int) -> int:
     return next(iter(reader.heads(stream, seq, seq + 1)))[1].pos
 
 
-def _named(body: Value) -> Iterator[tuple[str, str]]:
+def _named(body: Value) -> Iterator[tuple[str, str, Value]]:
     for name, value in body.items() if isinstance(body, dict) else ():
         if isinstance(value, list):
-            yield "(all names)", words.number(len(value), "name")
+            yield "(all names)", words.number(len(value), "name"), None
         else:
-            yield name, NOT_SET if value is None else str(value)
+            yield name, NOT_SET if value is None else str(value), value
 
 
 def _words(state: Value) -> str:
