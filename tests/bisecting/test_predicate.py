@@ -90,6 +90,33 @@ def test_a_probe_that_failed_by_itself_is_asked_about() -> None:
     assert judged(predicate.of_probe(predicate.like(seen(error=LOST)), seen(error=LOST))) == "bad"
 
 
+# A crash that the recorded run had not.
+
+
+def _bad(_: View) -> Judgement:
+    return Judgement("bad", "asked")
+
+
+def test_a_probe_that_crashed_where_the_recorded_run_did_not_is_skipped() -> None:
+    judge = predicate.but_crashes(_bad, seen("complete", 0))
+    found = judge(seen("failed", 1, error=LOST))
+    assert found.judged == "skip"
+    assert "it crashed, and the recorded run did not" in found.why
+    assert judged(judge(seen("complete", 0))) == "bad"
+    assert judged(judge(seen("failed", 3))) == "bad"
+    assert judged(judge(seen("failed", 3, error=Raised("builtins.SystemExit", "3", "")))) == "bad"
+
+
+def test_of_a_run_that_crashed_itself_crashes_are_asked_about() -> None:
+    assert judged(predicate.but_crashes(_bad, seen(error=LOST))(seen(error=LOST))) == "bad"
+
+
+def test_what_raises_as_the_good_run_did_is_asked_about() -> None:
+    judge = predicate.but_crashes(_bad, seen("complete", 0), seen("failed", 1, error=LOST))
+    assert judged(judge(seen("failed", 1, error=LOST))) == "bad"
+    assert judged(judge(seen("failed", 1, error=Raised("builtins.ValueError", "x", "pay")))) == "skip"
+
+
 # By a command.
 
 

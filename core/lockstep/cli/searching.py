@@ -143,7 +143,8 @@ def _tell(wanted: Wanted, tried: Sequence[Probe]) -> None:
 def log(store: Store, run: str, *, bad: str, as_json: bool) -> None:
     """Lists the probes that are kept, and what the predicate says of each."""
     place = resolve(store, run)
-    said = _predicate(bad, store.path, as_json)(bisects.recording(place, store.path))
+    recorded = bisects.recording(place, store.path)
+    said = predicate.but_crashes(_predicate(bad, store.path, as_json)(recorded), recorded)
     reader = place.timeline.reader
     found = [probes.kept(store, reader, place.address.path, one, said) for one in probes.listed(reader)]
     if as_json:

@@ -135,7 +135,8 @@ def begin(
     recorded = recording(place, store.path, plain)
     if recorded.state == RunState.GROWING:
         raise TargetError(Code.BAD_TARGET, f"{address} is still being recorded")
-    predicate = bad(recorded)
+    others = (recording(resolve(store, good), store.path),) if good else ()
+    predicate = predicates.but_crashes(bad(recorded), recorded, *others)
     told = predicate(recorded)
     if told.judged == SKIP:
         raise TargetError(Code.NO_PREDICATE, f"nobody can say whether {recorded.address} is bad: {told.why}")

@@ -2,7 +2,8 @@
 
 All answer bad, good, or skip: nothing can be said. A probe that an error of ours or a signal ended (a refused call, a
 divergence in its served part, a kill) is always skipped, and nobody is asked about it: that it crashed does not make
-it bad.
+it bad. Nor is anybody asked about one that raised, where the recorded run did not: who looks for a wrong word in what
+a run printed takes each crash for good, and who misses a right one takes it for bad.
 """
 
 from __future__ import annotations
@@ -61,6 +62,25 @@ def like(recorded: View) -> Predicate:
 
 def ended_well(seen: View) -> bool:
     return seen.exit == 0 if seen.exit is not None else seen.state == RunState.COMPLETE
+
+
+def but_crashes(asked: Predicate, recorded: View, *ended: View) -> Predicate:
+    """As `asked`, but where the recorded run did not crash, a run that did is skipped.
+
+    ended  other runs whose end is known for one: what raises as they did is no crash
+    """
+
+    def judge(seen: View) -> Judgement:
+        if _crashed(seen) and not any(_alike(seen, one) for one in ended):
+            return Judgement(SKIP, f"it crashed, and the recorded run did not: {how(seen)}")
+        return asked(seen)
+
+    return asked if _crashed(recorded) else judge
+
+
+def _crashed(seen: View) -> bool:
+    """Whether it ended by an exception that nobody caught. A program that says how to exit has come to its end."""
+    return seen.error is not None and seen.error.type != "builtins.SystemExit"
 
 
 def _alike(seen: View, recorded: View) -> bool:
