@@ -112,14 +112,16 @@ def write(content: bytes, file: str, *, force: bool = False) -> int:
     return os.path.getsize(file) if file != STDOUT else 0
 
 
-def import_tape(store: str, file: str) -> list[Imported]:
+def import_tape(store: str, file: str, origin: str = "") -> list[Imported]:
     """Takes the run (or runs) of a tape into a store, which may be new. Everything is checked before anything is
     added: what is not consistent, or not what the owner of the key here sealed, is refused with the place.
+
+    origin  where the run came from, as is told of it; "": the file
 
     Raises StoreError.
     """
     key = seal.given()
-    with _uncompressed(file) as path:
+    with uncompressed(file) as path:
         if not stranger.is_tape(path):
             raise StoreError(
                 Code.NOT_A_STORE,
@@ -138,7 +140,7 @@ def import_tape(store: str, file: str) -> list[Imported]:
                         Code.DAMAGED, f"nothing was imported, {file} is damaged: {checked.problems[0]}{more}"
                     )
             with open_store(store, create=True) as target:
-                origin = os.path.abspath(file).encode("utf-8", "backslashreplace").decode()
+                origin = origin or os.path.abspath(file).encode("utf-8", "backslashreplace").decode()
                 if not isinstance(target, SqliteStore):
                     raise TypeError("runs are taken into files only")
                 names = [tape.read(target, opened, reader.info, origin) for reader in runs]
@@ -199,8 +201,8 @@ def _out(file: str, *, force: bool) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _uncompressed(file: str) -> Iterator[str]:
-    """The path of a tape's content: of a compressed one, that of a copy."""
+def uncompressed(file: str) -> Iterator[str]:
+    """The path of a tape's content: of a compressed one, that of a copy. Raises StoreError LS202, LS203."""
     if stranger.head(file)[:4] != _MAGIC:
         yield file
         return

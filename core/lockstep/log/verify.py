@@ -113,6 +113,24 @@ def verify(reader: RunReader, key: seal.Key | None = None) -> Verified:
     )
 
 
+def verify_branch(taken: RunReader, branch: BranchInfo, ours: RunReader, key: seal.Key | None = None) -> list[Problem]:
+    """Checks a branch before it is taken into a run that has what it shares.
+
+    taken   reads the branch's own streams as they are stored elsewhere
+    branch  what is told of it there
+    ours    reads the branch here that it says it comes from, which is not checked itself
+    """
+    run = called(ours.info.name, branch.name)
+    meta = ours.stored.meta
+    known: dict[str, Value] = meta if isinstance(meta, dict) else {}
+    if taken.header() != ours.header():
+        return [Problem(run, "", -1, -1, "it is of another run")]
+    parent = next(one for one in ours.branches if one.name == ours.branch)
+    at_home = msgspec.structs.replace(branch, problem="")  # there it may lack what it shares
+    shared = _cuts(ours, [parent, at_home], native=is_native(known)).get(branch.name)
+    return [*_Branch(taken, at_home, shared, key, None, known).problems()]
+
+
 class _Branch:
     """The check of one branch: of its streams, and of what it says of its parent."""
 

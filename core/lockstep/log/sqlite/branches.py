@@ -284,8 +284,7 @@ def insert(
     connection: sqlite3.Connection, run: int, name: str, parent: Line, made: Cut, head: bytes
 ) -> tuple[int, str]:
     """Adds the row, under a name that is free, and returns number and name."""
-    if connection.execute("SELECT count(*) FROM branch WHERE run=?", (run,)).fetchone()[0] >= MOST:
-        raise StoreError(Code.UNWRITABLE, f"the run has {MOST} branches, which is the most that it may have")
+    must_have_room(connection, run)
     name = free_name(connection, run, name)
     added = connection.execute(
         "INSERT INTO branch (run, name, parent, pos, seq, steps, head, flying)"
@@ -295,6 +294,12 @@ def insert(
     if added is None:
         raise AddressError(Code.NO_ADDRESS, f"branch {parent.name} was deleted meanwhile")
     return added[0], name
+
+
+def must_have_room(connection: sqlite3.Connection, run: int) -> None:
+    """Raises StoreError LS203 where a run has as many branches as it may have."""
+    if connection.execute("SELECT count(*) FROM branch WHERE run=?", (run,)).fetchone()[0] >= MOST:
+        raise StoreError(Code.UNWRITABLE, f"the run has {MOST} branches, which is the most that it may have")
 
 
 def free_name(connection: sqlite3.Connection, run: int, name: str) -> str:
