@@ -189,6 +189,16 @@ def test_answers_that_came_beside_each_other_are_told_apart() -> None:
     }
 
 
+@pytest.mark.parametrize("confidence", [None, 0.95])
+def test_what_is_known_of_each_place_is_told_of_each_answer_that_differs(confidence: float | None) -> None:
+    both(agent, 4)
+    found = lockstep.bisect("bad", agent, good="good", confidence=confidence)
+    assert [place.at for place in found.posterior] == ["0", *(f"{number}.1" for number in range(1, STEPS + 1))]
+    assert max(found.posterior, key=lambda place: place.culprit).at == found.effect == "4.1"
+    prefixes = [probe for probe in found.tried if "@bisect-good-" in probe.address]
+    assert sum(sum(place.tried) for place in found.posterior) == len(prefixes) > 0
+
+
 def test_where_the_program_asks_what_it_asked_in_the_good_run_that_one_answers() -> None:
     """With one good answer it goes on as the good run, and gets all of its answers: also in place of the other bad one,
     which nobody asks for any more."""

@@ -200,6 +200,9 @@ def test_the_probes_that_are_kept_are_listed(bisect, record) -> None:
     assert [(row["address"], row["judged"], row["why"]) for row in kept] == [
         (probe["address"], probe["judged"], probe["why"]) for probe in found["tried"]
     ]
+    bisect("refund", "--again")
+    twice = [row["at"] for row in json.loads(bisect("log", "refund", "--json").stdout)]
+    assert sorted(twice) == sorted(2 * [row["at"] for row in kept])
 
 
 def test_a_run_that_ended_well_is_not_bad(bisect, record) -> None:

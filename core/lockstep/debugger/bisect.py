@@ -248,7 +248,7 @@ async def arun(inquiry: Inquiry, runner: ARunner) -> Verdict:
 
 def _not_made(inquiry: Inquiry, cut: Cut, error: EditError) -> Probe:
     """A probe whose answers the framework of the run cannot give: nothing ran."""
-    return Probe(inquiry.run, cut.at, SKIP, str(error), 0, 0.0, False)
+    return Probe(inquiry.run, cut.place, SKIP, str(error), 0, 0.0, False)
 
 
 def _course(inquiry: Inquiry, tried: Sequence[Probe]) -> Generator[Wanted, Probe, Verdict]:
@@ -332,8 +332,8 @@ def _over_checkpoints(
             at = 0
         elif guess is not None and known.good < guess < known.bad and guess not in known.skipped:
             at, guessed = guess, True
-        good = cuts[known.good].at if known.good >= 0 else ""
-        bad = cuts[known.bad].at if known.bad < len(cuts) else ""
+        good = cuts[known.good].place if known.good >= 0 else ""
+        bad = cuts[known.bad].place if known.bad < len(cuts) else ""
         probe = yield Wanted(cuts[at], max(budget, searches.left(known)), good, bad)
         budget -= 1
         made += 1
@@ -371,8 +371,8 @@ def _over(cuts: Sequence[Cut], known: Search, most: int | None = None) -> Genera
     while (at := searches.following(known)) is not None:
         if made == most:
             return Located(known, cuts, made=made, stopped=_spent(made))
-        good = cuts[known.good].at if known.good >= 0 else ""
-        bad = cuts[known.bad].at if known.bad < len(cuts) else ""
+        good = cuts[known.good].place if known.good >= 0 else ""
+        bad = cuts[known.bad].place if known.bad < len(cuts) else ""
         probe = yield Wanted(cuts[at], searches.left(known), good, bad)
         made += 1
         known = searches.told(known, at, probe.judged)

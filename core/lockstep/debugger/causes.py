@@ -74,8 +74,8 @@ def _parted(
     count = len(cuts) - 1
     missed: set[int] = set()
     while (at := searches.following(known)) is not None and not purse.spent and len(missed) < _MISSES:
-        good = cuts[known.good].at if known.good >= 0 else ""
-        bad = cuts[known.bad].at if known.bad <= count else ""
+        good = cuts[known.good].place if known.good >= 0 else ""
+        bad = cuts[known.bad].place if known.bad <= count else ""
         probe = yield Wanted(msgspec.structs.replace(cuts[at], free=free), searches.left(known), good, bad)
         purse.made += 1
         chosen = frozenset(range(at, count))

@@ -50,6 +50,15 @@ class Cut(msgspec.Struct, frozen=True):
     def name(self) -> str:
         return self.label or self.at
 
+    @property
+    def place(self) -> str:
+        """The last of the run's own answers that is kept, where another run's are given for those that follow; else
+        `at`. Of one that keeps all but some, its label."""
+        if not self.beside:
+            return self.at
+        kept = f"{self.step}.{self.effect}" if self.effect is not None else "0"
+        return kept if kept not in self.edits else self.label
+
     def policy(self, live: Sequence[str], tail: str, rules: EffectRules) -> Policy:
         """What a probe there may run for real, of what was allowed."""
         found = policies.given((), "record", rules) if self.free else policies.given(live, tail, rules)

@@ -41,8 +41,8 @@ def over(
 def _wanted(cuts: Sequence[Cut], belief: Belief, confidence: float, at: int, left: int) -> Wanted:
     chances = beliefs.posterior(belief)
     first, last = beliefs.span(chances, confidence)
-    good = cuts[first - 1].at if first else ""
-    bad = cuts[last].at if last < len(cuts) else ""
+    good = cuts[first - 1].place if first else ""
+    bad = cuts[last].place if last < len(cuts) else ""
     return Wanted(cuts[at], left, good, bad, max(chances))
 
 

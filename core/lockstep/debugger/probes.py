@@ -9,6 +9,7 @@ another branch each time: its number among those of the cut is part of the diges
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -125,7 +126,7 @@ class Series:
         refused = told.refused or _refused(seen)
         judgement = predicates.of_probe(predicate, seen, refused, told.difference)
         return Probe(
-            seen.address, cut.at, judgement.judged, judgement.why, told.live, told.seconds, made is None,
+            seen.address, cut.place, judgement.judged, judgement.why, told.live, told.seconds, made is None,
             reused(reader), refused, self._reach(reader, cut), branches.lived(reader) if made is None else told.live,
         )  # fmt: skip
 
@@ -169,8 +170,12 @@ def kept(store: Store, reader: RunReader, path: str, branch: BranchInfo, predica
     own = store.run(reader.info.name, branch.name)
     seen = view(own, path, store.path, branch.name)
     judgement = predicates.of_probe(predicate, seen, _refused(seen))
-    at = branch.name.removeprefix(PREFIX).rpartition("-")[0]
-    return Probe(seen.address, at, judgement.judged, judgement.why, 0, 0.0, True, reused(own), _refused(seen))
+    return Probe(seen.address, _cut(branch.name), judgement.judged, judgement.why, 0, 0.0, True, reused(own), _refused(seen))
+
+
+def _cut(branch: str) -> str:
+    """What a probe's branch is called after. One that was run again has a number behind it."""
+    return re.sub(rf"-[0-9a-f]{{{_DIGITS}}}(-\d+)?$", "", branch.removeprefix(PREFIX))
 
 
 # What is run.

@@ -27,7 +27,8 @@ NOT_RECORDED: Kind = "not-recorded"
 class Probe(msgspec.Struct, frozen=True):
     """A probe and what was said of it.
 
-    at      where it left the run: `7` is after step 7
+    at      where it left the run: `7` is after step 7. With a good run: the last of the bad run's answers that it kept,
+            `7.1`; of one that kept all but some, a name
     live    calls that really happened in it, 0 where it was `found`: run before
     reused  names of the calls that were answered from the record, since nothing allowed them to run
     refuse  what was refused in it, and what would allow that
@@ -64,7 +65,7 @@ class Wanted(msgspec.Struct, frozen=True):
 class Likelihood(msgspec.Struct, frozen=True):
     """What is known of one place where a probe can leave the run.
 
-    at           as in an address; the answers up to there are kept
+    at           as in an address; the answers up to there are kept, and with a good run its own are given after it
     culprit      how likely the culprit is the last of them, and none before; of the first place, that no recorded
                  answer is needed for the run to be bad
     bad          how likely a probe that leaves there is bad, 0 to 1; `low` and `high` hold the rate at which such
@@ -234,12 +235,12 @@ def conclude(
     lost = sum(probe.judged == SKIP for probe in tried)
     if known.found == 0:
         why = f"bad with every answer new but those that were taken from the record: {', '.join(reused)}"
-        fields["between"] = "", f"{run}:{located.cuts[1].at}"
+        fields["between"] = "", f"{run}:{located.cuts[1].place}"
         fields["confidence"] = 1 / (known.bad - known.good)
     elif belief is not None:
         chances = beliefs.posterior(belief)
         first = beliefs.likeliest(chances)
-        fields["likeliest"] = located.cuts[min(first, known.last)].at
+        fields["likeliest"] = located.cuts[min(first, known.last)].place
         parts = [located.stopped] if located.stopped else []
         parts += [f"{lost} of {len(tried)} probes could not be judged"] if lost else []
         why = f"P = {chances[first]:.2f} for {_answer(located, first)}" + (f"; {', '.join(parts)}" if parts else "")
@@ -269,18 +270,17 @@ def _answer(located: Located, k: int) -> str:
     """What it would say that the first cut to be bad is number k."""
     if k == 0:
         return "the code: bad with every answer new"
-    return f":{located.cuts[k].at}" if k < len(located.cuts) else "something that was not recorded"
+    return f":{located.cuts[k].place}" if k < len(located.cuts) else "something that was not recorded"
 
 
 def _places(located: Located, tried: Sequence[Probe]) -> tuple[Likelihood, ...]:
     """What is known of each cut. Where each probe was taken at its word there is nothing between never and always, but
     for cuts of which nothing is known."""
     known, belief = located.known, located.belief
-    counts: dict[str, list[int]] = {cut.at: [0, 0, 0] for cut in located.cuts}
-    labels = {cut.label: cut.at for cut in located.cuts if cut.label}
+    counts: dict[str, list[int]] = {cut.place: [0, 0, 0] for cut in located.cuts}
     for probe in tried:
-        if (at := labels.get(probe.at, probe.at)) in counts:
-            counts[at][(BAD, GOOD, SKIP).index(probe.judged)] += 1
+        if probe.at in counts:
+            counts[probe.at][(BAD, GOOD, SKIP).index(probe.judged)] += 1
     if belief is not None:
         chances: Sequence[float] = beliefs.posterior(belief)
         bad: Sequence[Chance] = beliefs.bad(belief)
@@ -289,7 +289,7 @@ def _places(located: Located, tried: Sequence[Probe]) -> tuple[Likelihood, ...]:
         chances = [1 / wide if known.good < k <= known.bad else 0.0 for k in range(known.last + 2)]
         bad = [_never_or_always(known, cut) for cut in range(known.last + 1)]
     return tuple(
-        Likelihood(cut.at, chances[k], bad[k].mean, bad[k].low, bad[k].high, _three(counts[cut.at]))
+        Likelihood(cut.place, chances[k], bad[k].mean, bad[k].low, bad[k].high, _three(counts[cut.place]))
         for k, cut in enumerate(located.cuts)
     )
 
@@ -309,5 +309,5 @@ def _three(counts: Sequence[int]) -> tuple[int, int, int]:
 
 def _between(run: str, located: Located) -> tuple[str, str]:
     known, cuts = located.known, located.cuts
-    good = f"{run}:{cuts[known.good].at}" if known.good >= 0 else ""
-    return good, f"{run}:{cuts[min(known.bad, known.last)].at}"
+    good = f"{run}:{cuts[known.good].place}" if known.good >= 0 else ""
+    return good, f"{run}:{cuts[min(known.bad, known.last)].place}"
