@@ -170,7 +170,9 @@ def kept(store: Store, reader: RunReader, path: str, branch: BranchInfo, predica
     own = store.run(reader.info.name, branch.name)
     seen = view(own, path, store.path, branch.name)
     judgement = predicates.of_probe(predicate, seen, _refused(seen))
-    return Probe(seen.address, _cut(branch.name), judgement.judged, judgement.why, 0, 0.0, True, reused(own), _refused(seen))
+    return Probe(
+        seen.address, _cut(branch.name), judgement.judged, judgement.why, 0, 0.0, True, reused(own), _refused(seen)
+    )
 
 
 def _cut(branch: str) -> str:
