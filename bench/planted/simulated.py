@@ -11,6 +11,10 @@ number must be the share that is right. Intervals are Wilson's, of 95 %.
 `--limit` computes what no search of 4 log2 n probes can exceed, where the rate is known and nothing is spoiled: by
 trying all choices for n = 8, and by Fano's inequality from the capacity of the channel (a Z-channel: only bad runs
 err); and what this search reaches where it is told the rates.
+
+`--prior` measures what it does that bisect looks first where the outcome was said (`lockstep.debugger.prior`): half of
+the weight is on one step, which is the culprit ("right"), or one of the three that follow it ("after": the step that
+said what the culprit had led to). "even" is a search that is told nothing.
 """
 
 from __future__ import annotations
@@ -36,12 +40,13 @@ DRAWN = "drawn"
 
 class Cell(msgspec.Struct, frozen=True):
     """Rates of None are drawn from what the search expects. `search`: once, budget or own; known has the budget and is
-    told the rates."""
+    told the rates. `prior`: even, right or after."""
 
     steps: int
     rescue: float | None
     spoil: float | None
     search: str
+    prior: str = "even"
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -70,7 +75,7 @@ def trial(cell: Cell, chance: random.Random) -> Trial:
             known, probes = searches.told(known, cut, judge(cut)), probes + 1
         return Trial(known.found == culprit, 1.0, True, probes)
     budget = floor(4 * log2(cell.steps)) if cell.search != "own" else beliefs.most(cell.steps)
-    belief, probes, feared = beliefs.begun(cell.steps), 0, beliefs.FEARED
+    belief, probes, feared = beliefs.begun(cell.steps, weights(cell, culprit, chance)), 0, beliefs.FEARED
     if cell.search == "known":
         feared = exactly(rescue), exactly(spoil)
         belief = msgspec.structs.replace(belief, rescue=feared[0], spoil=feared[1])
@@ -81,6 +86,14 @@ def trial(cell: Cell, chance: random.Random) -> Trial:
     chances = beliefs.posterior(belief)
     found = beliefs.likeliest(chances)
     return Trial(found == culprit, chances[found], chances[found] >= CONFIDENCE, probes)
+
+
+def weights(cell: Cell, culprit: int, chance: random.Random) -> list[float] | None:
+    """What bisect thinks of each step before the first probe."""
+    if cell.prior == "even":
+        return None
+    said = culprit if cell.prior == "right" else min(cell.steps, culprit + chance.randint(1, 3))
+    return [0.5 / cell.steps + (0.5 if step == said else 0.0) for step in range(1, cell.steps + 1)]
 
 
 def drawn(rate: Rate, chance: random.Random) -> float:
@@ -197,13 +210,37 @@ def limits(trials: int, seed: int) -> None:
             )
 
 
+def priors(trials: int, seed: int) -> None:
+    print("| n | rescue | spoil | prior | exact | sure | of these right | probes |")
+    print("|" + " --- |" * 8)
+    kept: dict[str, list[Trial]] = {}
+    for steps in STEPS:
+        for rescue in (0.0, 0.5, None):
+            for prior in ("even", "right", "after"):
+                cell = Cell(steps, rescue, None if rescue is None else 0.0, "own", prior)
+                made = run(cell, trials, seed)
+                sure = [one.right for one in made if one.sure]
+                rates = [DRAWN if rate is None else f"{rate:g}" for rate in (cell.rescue, cell.spoil)]
+                probes = f"{sum(one.probes for one in made) / len(made):.1f}"
+                told = [f"{len(sure) / len(made):.2f}", share(sure), probes]
+                print("| " + " | ".join([f"{steps}", *rates, prior, share([one.right for one in made]), *told]) + " |")
+                if rescue is None:
+                    kept.setdefault(prior, []).extend(made)
+    for name, made in kept.items():
+        print(f"\n{name}: a stated 95 % is right in {share([one.right for one in made if one.sure])}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=2000, help="in each cell")
     parser.add_argument("--steps", type=int, nargs="*", default=STEPS)
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument("--limit", action="store_true", help="what no search can exceed, and nothing else")
+    parser.add_argument("--prior", action="store_true", help="what it does where to look first, and nothing else")
     asked = parser.parse_args()
+    if asked.prior:
+        priors(asked.trials, asked.seed)
+        return
     if asked.limit:
         limits(asked.trials, asked.seed)
         return

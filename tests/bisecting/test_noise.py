@@ -84,6 +84,33 @@ def test_a_steady_run_is_named_with_repeats_too() -> None:
     assert found.rescue is not None and found.rescue.mean < 0.25
 
 
+class Overpaid(Exception):
+    """Says what was paid, or not."""
+
+
+@pytest.mark.parametrize("said", ["raised", "printed"])
+def test_it_looks_first_at_the_answer_that_the_end_of_the_run_tells_of(said: str) -> None:
+    cents = iter(range(100, 100_000, 37))
+
+    @lockstep.tool(effect="read")
+    def price(number: int) -> dict[str, int]:
+        return {"number": number, "cents": 7_654_321 if faulty and number == 3 else next(cents)}
+
+    def pay() -> None:
+        most = max(price(number)["cents"] for number in range(1, 17))
+        print("paid", most if said == "printed" else "something")
+        if most > 1_000_000:
+            raise Overpaid(most if said == "raised" else "too much")
+
+    faulty = True
+    with pytest.raises(Overpaid), lockstep.record("prices"):
+        pay()
+    faulty = False
+    found = lockstep.bisect("prices", pay, confidence=0.95)
+    assert (found.verdict, found.effect) == ("culprit", "3.1")
+    assert {probe.at for probe in found.tried} == {"2", "3"}
+
+
 def test_each_repeat_is_a_branch_that_is_kept(tmp_path: Path) -> None:
     found = bisect(recorded(5, 1, rescue=0.5), confidence=0.95, max_probes=60)
     addresses = [probe.address for probe in found.tried]

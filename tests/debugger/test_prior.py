@@ -9,7 +9,7 @@ import pytest
 
 import lockstep
 from lockstep.debugger import belief as beliefs
-from lockstep.debugger import cuts, prior, search
+from lockstep.debugger import cuts, listing, prior, search
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline, resolve
 
@@ -62,3 +62,16 @@ def test_a_wrong_guess_is_overcome(weights: tuple[Sequence[float], Sequence[floa
         made += 1
         assert made < beliefs.most(8)
     assert beliefs.settled(belief, 0.95) == (culprit, culprit)
+
+
+def lost(*_: object) -> None:
+    raise KeyError({"found": price(1)}["lamp"])
+
+
+def test_the_end_of_a_run_is_shown_with_what_it_raised(record: Callable[..., str]) -> None:
+    name = record("lost", lost)
+    with open_store(None) as store:
+        timeline: Timeline = resolve(store, name).timeline
+        found = listing.show(resolve(store, f"{name}:{timeline.steps[-1].number}"))
+    assert isinstance(found.outcome, dict)
+    assert found.outcome["error"] == "KeyError: 'lamp'"

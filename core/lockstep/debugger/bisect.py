@@ -43,7 +43,7 @@ class Aim(msgspec.Struct, frozen=True):
                 until the answer has that probability
     probes      how many there may be; None: as many as it takes, and where they are repeated `belief.most`
     prior       of each place where a probe can leave the run but the first, how likely the culprit is there, in any
-                unit; None: all are alike. For searches that repeat probes
+                unit; None: by what of the outcome came from there (`prior`). For searches that repeat probes
     """
 
     confidence: float | None = None
@@ -151,6 +151,11 @@ def begin(
         return verdicts.unsearched(NOT_RECORDED, recorded.address, why)
     if not good:
         _can_finish(place.timeline, cuts, policy)
+    if aim.confidence is not None and aim.prior is None:
+        from lockstep.debugger import prior as priors  # of use to few, and costs a search's start a twentieth
+
+        weights = priors.of_cuts(place.timeline, cuts, recorded.address)
+        aim = msgspec.structs.replace(aim, prior=weights)
     # For free first, where anything else is allowed.
     passes = (False,) if policy.tail == "record" and not policy.live else (True, False)
     if good and aim.confidence is None:

@@ -6,7 +6,7 @@ everything else. Written when the recorded process is gone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockstep.log import roll
@@ -53,6 +53,15 @@ def told(reader: RunReader) -> dict[str, Any]:
                     return end if isinstance(end, dict) else {}
             return {}
     return {}
+
+
+def raised(end: Mapping[str, Any]) -> str | None:
+    """What it ended with by that, as a traceback's last line; None where it raised nothing."""
+    error = end.get("error")
+    if not isinstance(error, dict):
+        return None
+    name, message = str(error.get("type") or "").removeprefix("builtins."), str(error.get("message") or "")
+    return f"{name}: {message}" if message else name
 
 
 def state(info: RunInfo, status: int | None) -> RunState:

@@ -338,8 +338,10 @@ def _state(timeline: Timeline, step: Step) -> Any:
     found = timeline.reader.body(step.stream, step.seq)
     if step.kind != END or not isinstance(found, dict):
         return found
-    error = calls.exception(found.get("error")) if isinstance(found.get("error"), dict) else None
-    return {"exit": ending.read(timeline.reader), "error": error, "stdout": printed(timeline)}
+    end = found.get("end")
+    said = end if isinstance(end, dict) else {}
+    shown = {"exit": ending.read(timeline.reader), "error": ending.raised(said), "stdout": printed(timeline)}
+    return {**shown, "result": said["result"]} if said.get("result") is not None else shown
 
 
 def given(reader: RunReader) -> Any:

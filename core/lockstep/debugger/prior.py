@@ -30,7 +30,7 @@ def prior(timeline: Timeline, address: str, step: int | None = None) -> tuple[fl
     """A weight for each step of a run, 0 to its last; together they are 1.
 
     address  of the run, without a step
-    step     whose outcome is bad: what is printed and how it ended, or a state. None: the last
+    step     whose outcome is bad: what was printed, raised or returned, or a state. None: the last
     """
     said = _said(timeline, address, step)
     steps = [0.0] * len(timeline.steps)
@@ -85,5 +85,7 @@ def _trails(flow: Flow, timeline: Timeline, step: int | None) -> list[Trail]:
         last = timeline.steps[-2]  # what is on the way behind it is no outcome
     place = Place(parse(f"{flow.run}:{last.number}"), timeline, last, None)
     shown = listing.show(place).outcome
-    whole: Track = track({"stdout": shown.get("stdout")} if last.kind == END and isinstance(shown, dict) else shown)
+    if last.kind == END and isinstance(shown, dict):
+        shown = {name: said for name, said in shown.items() if name != "exit"}
+    whole: Track = track(shown)
     return Walk(flow).trails(target(flow, place), OUTCOME, whole, (0, len(whole.words)))
