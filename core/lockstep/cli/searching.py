@@ -6,11 +6,14 @@ import os
 import sys
 from collections.abc import Sequence
 
+import msgspec
+
 from lockstep.cli import failures, replaying, terminal
 from lockstep.debugger import bisect as bisects
 from lockstep.debugger import chart_bisect, forked_probes, predicate, probes, render_bisect, render_preview
 from lockstep.debugger.bisect import Aim, Inquiry
 from lockstep.debugger.cuts import Cut
+from lockstep.debugger.orders import Order
 from lockstep.debugger.probes import Made
 from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import CULPRIT, Probe, Verdict, Wanted
@@ -18,8 +21,9 @@ from lockstep.errors import Code, StoreError
 from lockstep.launch.nursery import Nursery
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, resolve
+from lockstep.performing import perform
 from lockstep.session import rules
-from lockstep.session.policy import TAILS, Policy, Tail
+from lockstep.session.policy import TAILS, Policy
 
 
 def bisect(
@@ -39,22 +43,14 @@ def bisect(
         aim=Aim(confidence, max_probes), shrink=shrink,
     )  # fmt: skip
     if isinstance(found, Inquiry):
-        runner = (
-            _called(store.path, found.run, target, live, policy.tail)
-            if target
-            else forked_probes.runner(
-                store.path,
-                found.run,
-                command,
-                live=live,
-                tail=policy.tail,
-                trust=trust,
-                isolate=isolate,
-                output=output,
-                debug=debug,
-                nursery=nursery,
-            )
+        order = Order(
+            found.run, Cut("", 0), "", tuple(command), target, "", tuple(live), policy.tail, trust, isolate, debug
         )
+
+        def runner(cut: Cut, branch: str) -> Made:
+            asked = msgspec.structs.replace(order, cut=cut, branch=branch)
+            return perform(store.path, asked, output=output, nursery=nursery)
+
         found = _search(found, runner, quiet=as_json)
     if as_json:
         terminal.emit(found)
@@ -90,16 +86,6 @@ def _alike(store: str, run: str, target: str) -> Alike | None:
         return None
     with natives.looked_up(store, run, target) as found:
         return found.native.alike if found is not None else None
-
-
-def _called(store: str, run: str, target: str, live: Sequence[str], tail: Tail) -> bisects.Runner:
-    """Makes probes by calling a target in this process."""
-    from lockstep.cli import targets
-
-    def probe(cut: Cut, branch: str) -> Made:
-        return targets.probe(store, run, cut, target, live=live, tail=tail, branch=branch)
-
-    return probe
 
 
 def _predicate(bad: str, store: str, as_json: bool) -> bisects.Bad:
