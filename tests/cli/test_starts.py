@@ -26,6 +26,7 @@ COMMANDS = [
     (("rm", "r"), 0),
     (("gc",), 0),
     (("explain", "LS101"), 0),
+    (("why", "r:0"), 2),
     (("adapters",), 0),
     (("conformance", "python", "--only", "records_steps"), 0),
     (("--version",), 0),

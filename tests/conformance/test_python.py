@@ -25,6 +25,10 @@ def _conformance(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+# All of it is made at the first test that asks: half a minute on a quiet machine.
+pytestmark = pytest.mark.timeout(600)
+
+
 @pytest.fixture(scope="module")
 def report() -> Report:
     return run_adapter("python")
