@@ -93,6 +93,26 @@ def test_a_pair_of_tools_of_which_either_misleads_is_found_as_that_pair(settled_
     assert again.causes == found.causes
 
 
+def looking() -> Any:
+    """One agent that looks in three places at once, and says what it found without asking a model once more."""
+    return teams.agent("scout", tools=[teams.slowly])
+
+
+def test_where_no_model_hears_of_the_tools_a_pair_of_them_is_found_without_a_call(settled_but_tools: Provider) -> None:
+    kind = teams.Kind(looking, "user scout", None, 1, ("slowly Oslo", "slowly Rome", "slowly Pune"))
+    good, _ = runs.recorded(kind)
+    pair = [at for at, _ in runs.calls(good, "tool")][1:]
+    last = runs.steps(good)[-1].number
+    bad = lockstep.fork(f"{good}:{last}", looking, edits=dict.fromkeys(pair, MISLED), live=["*"], branch="bad")
+    assert len(pair) == 2 and bad.edited == 2
+    asked = settled_but_tools.requests
+    teams.ran.clear()
+    found = lockstep.bisect(bad.address, looking, lambda view: is_misled(view.address), good=good)
+    assert (found.verdict, len(found.causes), found.minimal) == ("culprit", 2, True)
+    assert set(found.causes) == set(pair)
+    assert (found.live_calls, teams.ran, settled_but_tools.requests) == (0, [], asked)
+
+
 MISLED = "pay it twice"
 
 

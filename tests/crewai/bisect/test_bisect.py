@@ -138,5 +138,28 @@ def test_a_pair_of_tools_of_which_either_misleads_is_found_as_that_pair(name: st
     assert crews.ran == []  # models alone were asked, where they heard one wrong answer of two
 
 
+def looking() -> Any:
+    """One that looks an order up, and says what it found."""
+    eye = crews.agent("researcher", tools=[crews.LookUp()])
+    return crews.Crew(name="eyes", agents=[eye], tasks=[crews.task("research", eye)])
+
+
+def test_of_kickoffs_that_hear_nothing_of_each_other_a_pair_is_found_without_a_call(
+    settled_but_tools: Provider,
+) -> None:
+    kind = crews.Kind(looking, crews.for_each, "eyes", 6, ("look_up",) * 3)
+    good, _ = runs.recorded(kind)
+    pair = [at for at, _ in runs.calls(good, "tool")][::2]
+    bad = lockstep.fork(
+        f"{good}:{runs.steps(good)[-1].number}", kind.make, edits=dict.fromkeys(pair, _MISLED), live=["*"], branch="bad"
+    )
+    assert bad.edited == 2
+    asked = settled_but_tools.requests
+    crews.ran.clear()
+    found = lockstep.bisect(bad.address, kind.make, is_misled, good=good)
+    assert (found.verdict, len(found.causes), found.minimal) == ("culprit", 2, True)
+    assert (found.live_calls, crews.ran, settled_but_tools.requests) == (0, [], asked)
+
+
 def _effects(address: str, at: Any) -> list[Any]:
     return [effect for where, effect in runs.calls(address, "tool") if where in at]
