@@ -8,8 +8,11 @@ from math import ceil, log2
 import pytest
 
 from lockstep.debugger import belief as beliefs
+from lockstep.debugger import noisy
 from lockstep.debugger.belief import LOST, RESCUE, SPOIL, Belief, Rate
+from lockstep.debugger.cuts import Cut
 from lockstep.debugger.search import BAD, GOOD, SKIP, Judged
+from lockstep.debugger.verdict import Probe
 
 
 def seen(last: int, outcomes: Sequence[tuple[int, Judged]]) -> Belief:
@@ -163,3 +166,16 @@ def test_a_stated_95_percent_is_right_that_often() -> None:
     assert stated >= 120
     assert 0.92 <= right / stated <= 0.995
     assert abs(sums / 250) < 0.06  # also what is said where the budget ended it
+
+
+def test_that_a_step_came_to_the_recorded_state_says_nothing_of_its_later_answers() -> None:
+    """A probe that left inside of a step and was good: the culprit is one of the answers after it, of that step too."""
+    cuts = [Cut("0", 0), *(Cut(f"{step}.{effect}", step, effect) for step in (1, 3) for effect in (1, 2, 3))]
+    search = noisy.over(cuts, beliefs.begun(6), 0.95, 12)
+    wanted = next(search)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            cut = wanted.cut
+            judged = BAD if cuts.index(cut) >= 2 else GOOD
+            wanted = search.send(Probe("", cut.at, judged, "", 1, 0.0, False, reach=cut.step, asked=1))
+    assert beliefs.likeliest(beliefs.posterior(ended.value.value.belief)) == 2

@@ -53,5 +53,8 @@ def _is_no_sample(cuts: Sequence[Cut], probe: Probe, at: int) -> bool:
 
 
 def _reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
+    # States say how far it went, and there are none within a step: other answers may come to the same state at its end.
+    if cuts[at].effect is not None:
+        return at
     reach = probe.reach if probe.reach is not None else -1
     return max((number for number, cut in enumerate(cuts) if number > at and cut.step <= reach), default=at)
