@@ -64,6 +64,7 @@ class Code(enum.StrEnum):
     UNFIT_FRAMEWORK = "LS410"  # the installed version of a framework lacks what its adapter needs
     UNSUPPORTED = "LS411"  # a feature of a framework that its adapter does not know how to run again
     NO_BROWSER = "LS412"  # no browser that could be started
+    WORKERS = "LS413"  # the workers of a bisect are not there, or of no use
 
 
 class LockstepError(Exception):
@@ -92,7 +93,7 @@ class EditError(LockstepError):
 
 
 class TargetError(LockstepError):
-    """The program to run cannot be imported, started or used: LS401 to LS406, LS411."""
+    """The program to run cannot be imported, started or used: LS401 to LS406, LS411, LS413."""
 
 
 class AdapterError(LockstepError):

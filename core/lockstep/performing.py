@@ -18,7 +18,8 @@ def perform(store: str, order: Order, *, output: int | None = None, nursery: Nur
 
     store    path of the store
     output   file descriptor for what a command prints, None leaves ours; what a target prints goes to stderr
-    nursery  of a command: starts its interpreter once for many probes. Without one it is started for each
+    nursery  of a command: starts its interpreter once for many probes, if it is one that loads us. Without one it is
+             started for each
 
     Raises EditError where the run's framework cannot give the answers of the cut; what `lockstep.debugger.fork.fork`
     raises; and KeyboardInterrupt where the probe was asked to end before its end: then it says nothing, and what it has

@@ -97,4 +97,5 @@ adapter = Adapter(
     imports=_imports,
     order=_order,
     commands="lockstep_temporal.command:app",
+    workers=Later("lockstep_temporal.probe_client:hired"),
 )  # fmt: skip

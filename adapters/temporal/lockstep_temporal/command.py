@@ -64,3 +64,48 @@ def pull(
             workflow_id, run_id=run_id, address=address, namespace=namespace, data_converter=data_converter, run=run,
             output=output, store=store, as_json=as_json,
         )  # fmt: skip
+
+
+@app.command(
+    epilog="Example: lockstep temporal worker probes -- python agent.py      "
+    "lockstep temporal worker probes --target agent:graph --jobs 2"
+)
+def worker(
+    context: typer.Context,
+    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="The task queue, as `bisect --workers` names it.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="The program of the runs that are bisected.")
+    ] = None,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option("--target", metavar="MODULE:NAME", help="Also, or instead: a target of runs; may be repeated."),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, metavar="N", help="Make so many probes at a time.")] = 1,
+    folder: Annotated[
+        str, typer.Option("--folder", metavar="PATH", help="Where recordings and probes are kept.")
+    ] = ".lockstep/probes",
+    isolate: Annotated[
+        bool,
+        typer.Option("--isolate", help="Run commands without a network (Linux): nothing they do can reach outside."),
+    ] = False,
+    address: Annotated[
+        str, typer.Option("--address", metavar="HOST:PORT", help="The server; else TEMPORAL_ADDRESS or the profile's.")
+    ] = "",
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Else TEMPORAL_NAMESPACE or the profile's.")
+    ] = "",
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Make probes for bisects that are run elsewhere, of this program alone, whatever is sent."""
+    from lockstep.adapter import require
+    from lockstep.cli import failures
+    from lockstep_temporal.adapter import adapter
+
+    with failures.reported(as_json=False, debug=debug or bool(context.obj)):
+        require(adapter)
+        from lockstep_temporal import probe_command
+
+        probe_command.work(
+            queue, command or [], targets=targets or [], jobs=jobs, folder=folder, isolate=isolate, address=address,
+            namespace=namespace,
+        )  # fmt: skip

@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 import msgspec
 from temporalio.client import Client, WorkflowHistory
-from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from lockstep.cli import terminal
@@ -20,9 +19,8 @@ from lockstep.debugger.lines import safe
 from lockstep.errors import Code, StoreError, TargetError
 from lockstep.log.store import locate, open_store
 from lockstep_temporal import ending, history
+from lockstep_temporal.reaching import connected
 from lockstep_temporal.tasks import attributes
-
-_ADDRESS = "localhost:7233"
 
 
 class Pulled(msgspec.Struct, frozen=True):
@@ -70,20 +68,8 @@ def pull(
 
 async def _fetch(workflow_id: str, run_id: str, address: str, namespace: str) -> tuple[list[WorkflowHistory], str]:
     """The executions of a chain, and the namespace that they are of."""
-    given: dict[str, Any] = dict(ClientConfig.load_client_connect_config())
-    if address:
-        given["target_host"] = address
-    if namespace:
-        given["namespace"] = namespace
-    target = given.setdefault("target_host", _ADDRESS)
-    try:
-        client = await Client.connect(**given)
-    except (RuntimeError, ValueError) as error:
-        raise TargetError(
-            Code.NO_TARGET,
-            f"no Temporal server can be reached at {target}: {error}. Say where it is by --address, TEMPORAL_ADDRESS "
-            "or a profile of Temporal's configuration file",
-        ) from error
+    client = await connected(address, namespace, "--address")
+    target = client.service_client.config.target_host
     try:
         if run_id:
             return [await _one(client, workflow_id, run_id)], client.namespace

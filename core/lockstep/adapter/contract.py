@@ -98,6 +98,9 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
                   lines: name -> `export(place)`, of a run, a branch or a step. Raises StoreError with the reason. Reads
                   what is stored, and imports nothing of the framework
     commands      `module:attribute` of a typer application with commands of its own: `lockstep NAME …`
+    workers       how `lockstep bisect --workers WHERE` has probes made by workers of the framework's, on other
+                  machines: `workers(where, store, say, again)` gives what `lockstep.debugger.elsewhere.hired` does.
+                  None: there are none
     abrupt        asked by the command line when it is done: whether threads of the framework run here that would abort
                   an interpreter which is torn down, so that the process has to end without that
     """
@@ -123,3 +126,4 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     order: Callable[[bytes], str] | None = None
     exports: Mapping[str, Callable[[Place], bytes]] = {}
     commands: str = ""
+    workers: Callable[[Any, str, Callable[[str], None], bool], Any] | None = None

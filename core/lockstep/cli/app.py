@@ -414,6 +414,14 @@ def bisect(
     plot: Annotated[
         str, typer.Option("--plot", metavar="FILE.svg", help="Draw how likely the run is bad, by step.")
     ] = "",
+    workers: Annotated[
+        str,
+        typer.Option(
+            "--workers",
+            metavar="[HOST:PORT/]QUEUE",
+            help="Have probes made by Temporal workers, on other machines: see `lockstep temporal worker`.",
+        ),
+    ] = "",
     trust: Trust = False,
     isolate: Isolate = False,
     as_json: Json = False,
@@ -428,8 +436,8 @@ def bisect(
         return
     bisecting.bisect(
         run, words, store=store, bad=bad, good=good, live=live or [], tail=tail, target=target, again=again,
-        confidence=confidence, max_probes=max_probes, shrink=shrink, plot=plot, trust=trust, isolate=isolate,
-        as_json=as_json, debug=debug or context.obj,
+        confidence=confidence, max_probes=max_probes, shrink=shrink, plot=plot, workers=workers, trust=trust,
+        isolate=isolate, as_json=as_json, debug=debug or context.obj,
     )  # fmt: skip
 
 

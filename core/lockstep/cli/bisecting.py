@@ -14,8 +14,8 @@ _TAILS = ("", "live", "reuse", "record")
 
 def bisect(
     run: str, command: Sequence[str], *, store: str | None, bad: str, good: str, live: Sequence[str], tail: str,
-    target: str, again: bool, confidence: float | None, max_probes: int | None, shrink: bool, plot: str, trust: bool,
-    isolate: bool, as_json: bool, debug: bool,
+    target: str, again: bool, confidence: float | None, max_probes: int | None, shrink: bool, plot: str, workers: str,
+    trust: bool, isolate: bool, as_json: bool, debug: bool,
 ) -> None:  # fmt: skip
     """Finds the answer that makes the run bad. Ends with 0 where it names one, else with 1."""
     if tail not in _TAILS:
@@ -35,14 +35,14 @@ def bisect(
         with open_store(path) as opened, open(os.devnull, "wb") as nowhere, Nursery() as nursery:
             place = resolve(opened, run)
             output = 2 if debug else nowhere.fileno()
-            if not command and not target:
+            if not command and not target and not workers:
                 warming.warm(nursery, path, place, isolate=isolate, output=output, debug=debug)
             from lockstep.cli import searching
 
             status = searching.bisect(
                 opened, run, place, command, bad=bad, good=good, live=live, tail=tail, target=target, again=again,
-                confidence=confidence, max_probes=max_probes, shrink=shrink, plot=plot, trust=trust,
-                isolate=isolate, as_json=as_json, debug=debug, output=output, nursery=nursery,
+                confidence=confidence, max_probes=max_probes, shrink=shrink, plot=plot, workers=workers,
+                trust=trust, isolate=isolate, as_json=as_json, debug=debug, output=output, nursery=nursery,
             )  # fmt: skip
         raise SystemExit(status)
 

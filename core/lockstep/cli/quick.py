@@ -35,6 +35,7 @@ AGAIN = {
         "--max-probes": (True, "max_probes"),
         "--shrink": (False, "shrink"),
         "--plot": (True, "plot"),
+        "--workers": (True, "workers"),
         "--target": (True, "target"),
     },
     "replay": {
@@ -64,6 +65,7 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "max_probes": None,
         "shrink": False,
         "plot": "",
+        "workers": "",
         "target": "",
         "trust": False,
         "isolate": False,
@@ -153,7 +155,7 @@ def _value(argument: str, text: str) -> str | float | int | None:
     digits = text.replace(".", "", 1) if argument in ("speed", "confidence") else text
     if argument == "tail":
         return text if text in ("live", "reuse", "record") else None
-    if argument in ("store", "bad", "good", "live", "target", "depth", "plot"):
+    if argument in ("store", "bad", "good", "live", "target", "depth", "plot", "workers"):
         return text
     if not (digits.isascii() and digits.isdigit()):
         return None

@@ -10,9 +10,10 @@ import msgspec
 
 from lockstep.cli import failures, replaying, terminal
 from lockstep.debugger import bisect as bisects
-from lockstep.debugger import chart_bisect, forked_probes, predicate, probes, render_bisect, render_preview
+from lockstep.debugger import chart_bisect, elsewhere, forked_probes, predicate, probes, render_bisect, render_preview
 from lockstep.debugger.bisect import Aim, Inquiry
 from lockstep.debugger.cuts import Cut
+from lockstep.debugger.lines import safe
 from lockstep.debugger.orders import Order
 from lockstep.debugger.probes import Made
 from lockstep.debugger.unchanged import Alike
@@ -29,7 +30,7 @@ from lockstep.session.policy import TAILS, Policy
 def bisect(
     store: Store, run: str, place: Place, command: Sequence[str], *, bad: str, good: str, live: Sequence[str],
     tail: str, target: str, again: bool, confidence: float | None, max_probes: int | None, shrink: bool, plot: str,
-    trust: bool, isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
+    workers: str, trust: bool, isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
 ) -> int:  # fmt: skip
     """Finds the answer that makes the run bad and says so. Returns the exit status."""
     if plot:
@@ -46,12 +47,11 @@ def bisect(
         order = Order(
             found.run, Cut("", 0), "", tuple(command), target, "", tuple(live), policy.tail, trust, isolate, debug
         )
-
-        def runner(cut: Cut, branch: str) -> Made:
-            asked = msgspec.structs.replace(order, cut=cut, branch=branch)
-            return perform(store.path, asked, output=output, nursery=nursery)
-
-        found = _search(found, runner, quiet=as_json)
+        found = (
+            _by_workers(store.path, found, elsewhere.named(order, reader), workers, again=again, quiet=as_json)
+            if workers
+            else _here(store.path, found, order, output, nursery, quiet=as_json)
+        )
     if as_json:
         terminal.emit(found)
     else:
@@ -60,6 +60,38 @@ def bisect(
     if plot:
         _draw(plot, found)
     return failures.OK if found.verdict == CULPRIT else failures.NO
+
+
+def _here(
+    store: str, inquiry: Inquiry, order: Order, output: int, nursery: Nursery, *, quiet: bool
+) -> Verdict:  # fmt: skip
+    """Makes probes one after another, in this process or from it."""
+    # Of another command nobody knows yet whether it loads us: each is started by itself.
+    warm = nursery if not order.command else None
+
+    def runner(cut: Cut, branch: str) -> Made:
+        asked = msgspec.structs.replace(order, cut=cut, branch=branch)
+        return perform(store, asked, output=output, nursery=warm)
+
+    return _search(inquiry, runner, quiet=quiet)
+
+
+def _by_workers(store: str, inquiry: Inquiry, order: Order, where: str, *, again: bool, quiet: bool) -> Verdict:
+    """Has probes made by workers, on other machines."""
+
+    def say(what: str) -> None:
+        terminal.say(f"  {safe(what)}")
+
+    with elsewhere.hired(where, store, say, again=again) as crew:
+
+        def runner(cut: Cut, branch: str) -> Made:
+            return crew.submit(msgspec.structs.replace(order, cut=cut, branch=branch)).result()
+
+        found = _search(inquiry, runner, quiet=quiet)
+        if not quiet and crew.made_by:
+            by = ", ".join(f"{name} {count}" for name, count in sorted(crew.made_by.items()))
+            say(f"made by {by}")
+    return found
 
 
 def _can_be_written(plot: str) -> None:

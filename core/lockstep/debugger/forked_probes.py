@@ -46,10 +46,8 @@ def probe(store: str, order: Order, *, output: int | None, nursery: Nursery | No
             raise KeyboardInterrupt  # ended from outside: it says nothing about the run
         return done
 
-    # Of another command nobody knows yet whether it loads us: that is for the one which is started by itself.
-    warm = nursery if not command else None
-    done = forked(warm.run if warm is not None else launch.run)
-    if done.state == DIVERGED and warm is not None:
+    done = forked(nursery.run if nursery is not None else launch.run)
+    if done.state == DIVERGED and nursery is not None:
         with open_store(store) as opened:
             opened.delete_branch(done.run, done.branch)
         done = forked(launch.run)

@@ -103,17 +103,11 @@ class Series:
                 continue
             if self._again and branch.name not in self._made:
                 continue
-            if self._cut_off(branch):
+            if is_cut_off(self.store, self.run, branch, self._path):
                 self.store.delete_branch(self.run, branch.name)
             elif branch.state is not RunState.GROWING:
                 return branch.name
         return None
-
-    def _cut_off(self, branch: BranchInfo) -> bool:
-        reader = self.store.run(self.run, branch.name)
-        if is_native(reader.meta) and branch.state is not RunState.GROWING:
-            return view(reader, self._path, self.store.path, branch.name).state == RunState.INTERRUPTED
-        return branch.state is RunState.INTERRUPTED and not _ended(branch)
 
     def probe(self, cut: Cut, predicate: Predicate, made: Made | None, before: str | None) -> Probe:
         """Judges a probe that was `made`, or found as `before`."""
@@ -134,6 +128,22 @@ class Series:
         if not is_native(reader.meta) or cut.within is not None or cut.edits:
             return None
         return unchanged.upto(self.store.run(self.run, self._parent), reader, cut.step, self._alike)
+
+
+def is_cut_off(store: Store, run: str, branch: BranchInfo, path: str = "") -> bool:
+    """Whether what a probe would have done is not known, since it was stopped. `path`: the run's, or its thread's."""
+    reader = store.run(run, branch.name)
+    if is_native(reader.meta) and branch.state is not RunState.GROWING:
+        return view(reader, path or run, store.path, branch.name).state == RunState.INTERRUPTED
+    return branch.state is RunState.INTERRUPTED and not _ended(branch)
+
+
+def made_before(store: Store, run: str, branch: str, path: str = "") -> Made:
+    """A probe that is kept, as it was told when it was made. Where its served part was another one, that says its
+    end."""
+    reader = store.run(run, branch)
+    seen = view(reader, path or run, store.path, branch)
+    return Made(branch, branches.lived(reader), _refused(seen))
 
 
 def _ended(branch: BranchInfo) -> bool:

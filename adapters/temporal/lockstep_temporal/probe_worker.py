@@ -1,0 +1,197 @@
+"""The worker's side of a bisect on Temporal: it takes orders, and makes probes of its own user's program.
+
+    program = Program(command=("python", "agent.py"))
+    workflows, activities = [LockstepProbe, LockstepPart], [Maker(program).make_probe]
+
+An order is data that came over a network. What runs is the program that was given here; a recording is taken in as a
+tape of somebody else's, whose command never runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import socket
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+
+import msgspec
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from lockstep.debugger import orders, probes
+from lockstep.debugger.orders import Order
+from lockstep.debugger.probes import Made
+from lockstep.errors import Code, EditError, LockstepError, TargetError
+from lockstep.log import carried, place
+from lockstep.log.model import RunState
+from lockstep.log.store import open_store
+from lockstep_temporal import probe_messages as messages
+from lockstep_temporal import probe_parts as parts
+from lockstep_temporal.probe_messages import Answer, Recording, Sent
+from lockstep_temporal.probe_process import Processes
+from lockstep_temporal.probe_workflow import MAKE
+
+_BEATS = 0.5  # seconds between signs of life
+_ORIGIN = "a bisect on Temporal workers"
+_IDENTITY = re.compile("[0-9a-f]{32}")
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker runs, said by its own user: a command, or targets, each as `module:name`.
+
+    directory  where it runs
+    isolate    whether commands are kept off the network
+    """
+
+    command: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    directory: str = ""
+    isolate: bool = False
+
+
+# Told of each probe that was made here: the branch's address, and how it went; of one that could not be, why.
+type Told = Callable[[str, Answer | LockstepError], None]
+
+
+class Maker:
+    """Makes the probes that are ordered, each in a process of its own.
+
+    program  what is run, whatever an order says
+    folder   where recordings are kept, a store each, with the branches that were made of them here
+    """
+
+    def __init__(self, program: Program, folder: str, told: Told | None = None) -> None:
+        if not program.command and not program.targets:
+            raise TargetError(
+                Code.NO_TARGET, "a worker runs its own program, and none is said: -- CMD, or --target module:name"
+            )
+        self.program = program
+        self.folder = os.path.abspath(folder)
+        self._told = told
+        self._processes = Processes()
+        self._taking = asyncio.Lock()
+
+    async def warm(self, jobs: int) -> None:
+        """Starts processes for so many probes at a time, ahead of the first."""
+        await self._processes.warm(jobs)
+
+    async def close(self) -> None:
+        """Ends its processes."""
+        await self._processes.end()
+
+    @activity.defn(name=MAKE)
+    async def make_probe(self, order: bytes) -> bytes:
+        """Makes one. What is wrong with the order, or here, ends the probe for good; only a worker's death does not."""
+        client, info = activity.client(), activity.info()
+        try:
+            beats = asyncio.create_task(_beat())
+            try:
+                answer = await self._answer(client, info.task_queue, order)
+            finally:
+                beats.cancel()
+        except LockstepError as error:
+            if self._told is not None:
+                self._told("", error)
+            raise ApplicationError(
+                error.message, type(error).__name__, type=str(error.code), non_retryable=True,
+                category=ApplicationErrorCategory.BENIGN,
+            ) from error  # fmt: skip
+        return messages.encode(answer)
+
+    async def _answer(self, client: Client, queue: str, data: bytes) -> Answer:
+        worker = f"{os.getpid()}@{socket.gethostname()}"
+        sent = messages.read(await parts.get(client, messages.read_content(data)), worker)
+        order = self._ours(orders.decode(sent.order), sent, worker)
+        store = await self._store(client, sent)
+        try:
+            made = await self._made(store, order, sent)
+        except EditError as error:
+            return Answer(worker, unmade=(str(error.code), error.message))
+        run = order.run.partition("@")[0]
+        content = await asyncio.to_thread(carried.branch, store, run, made.branch)
+        answer = Answer(worker, made, await parts.put(client, queue, content, f"{run}@{made.branch}"))
+        if self._told is not None:
+            self._told(f"{run}@{made.branch}", answer)
+        return answer
+
+    def _ours(self, order: Order, sent: Sent, worker: str) -> Order:
+        """The order with this worker's own program. Raises TargetError LS402 where it is for another one."""
+        mine = self.program
+        asked = f"--target {order.target}" if order.target else shlex.join(order.command)
+        fits = order.target in mine.targets if order.target else messages.same(mine.command, order.command)
+        if not fits:
+            have = [*([shlex.join(mine.command)] if mine.command else []), *(f"--target {one}" for one in mine.targets)]
+            raise TargetError(
+                Code.BAD_TARGET,
+                f"worker {worker} runs {' or '.join(have)}, and {order.run} is bisected with {asked}: give each "
+                "program workers of its own, on a task queue of their own",
+            )
+        found = messages.sources(() if order.target else mine.command, order.target, mine.directory)
+        if any(found.get(name, digest) != digest for name, digest in sent.sources.items()):
+            raise TargetError(
+                Code.BAD_TARGET,
+                f"worker {worker} has other files for {asked} than are here: bring the same code to both",
+            )
+        return msgspec.structs.replace(
+            order, command=() if order.target else mine.command, directory=mine.directory, trust=False,
+            isolate=mine.isolate or order.isolate,
+        )  # fmt: skip
+
+    async def _store(self, client: Client, sent: Sent) -> str:
+        """The store with the order's recordings, which are taken in where they are not there yet."""
+        if any(_IDENTITY.fullmatch(one.identity) is None for one in sent.recordings):
+            raise TargetError(Code.WORKERS, "an order names a recording in a way that none is named")
+        key = blake2b(b"".join(one.identity.encode() for one in sent.recordings), digest_size=16).hexdigest()
+        folder = os.path.join(self.folder, key)
+        async with self._taking:
+            if not os.path.exists(folder):
+                found = [(one, await parts.get(client, one.content)) for one in sent.recordings]
+                await asyncio.to_thread(_take, folder, found)
+        return os.path.join(folder, place.FILE)
+
+    async def _made(self, store: str, order: Order, sent: Sent) -> Made:
+        again = bool(sent.again) and activity.info().attempt == 1
+        kept = await _kept(store, order, again=again)
+        return kept if kept is not None else await self._processes.make(store, order)
+
+
+async def _beat() -> None:
+    """Says that this worker lives, and hears by that of a probe that nobody wants any more."""
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(_BEATS)
+
+
+def _take(folder: str, found: Sequence[tuple[Recording, bytes]]) -> None:
+    """Makes the folder of a store, there under its name only when it is whole. Raises StoreError, TargetError LS413."""
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(folder)) as made:
+        for one, content in found:
+            name = carried.receive(os.path.join(made, place.FILE), content, _ORIGIN)
+            if name != one.run:
+                raise TargetError(Code.WORKERS, f"the recording that was sent is of {name}, and not of {one.run}")
+        with suppress(FileExistsError, FileNotFoundError):
+            os.rename(made, folder)
+        os.makedirs(made, exist_ok=True)  # for what removes it
+
+
+async def _kept(store: str, order: Order, *, again: bool) -> Made | None:
+    """The probe, where it was made here before and its answer got lost. One that was cut off is removed."""
+    while True:
+        with open_store(store) as opened:
+            run = order.run.partition("@")[0]
+            branch = next((one for one in opened.run(run).branches if one.name == order.branch), None)
+            if branch is None:
+                return None
+            if branch.state is not RunState.GROWING:
+                if not again and not probes.is_cut_off(opened, run, branch):
+                    return probes.made_before(opened, run, branch.name)
+                opened.delete_branch(run, branch.name)
+                return None
+        await asyncio.sleep(_BEATS)  # an attempt that was given up has not ended yet

@@ -1,0 +1,104 @@
+"""An agent to bisect, with its recordings, and workers that make probes of it."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, CompletedProcess
+from typing import Any
+
+from live_server import Server, unique
+from tests.warm import command
+
+PYTHON = sys.executable
+STEPS, PLANTED = 64, 41
+
+# Every answer is another one, and goes into the next question. Each call is counted, in one write.
+AGENT = """
+import hashlib, os, sys, time, uuid
+import lockstep
+
+class Overcharged(Exception):
+    pass
+
+@lockstep.tool(effect="read")
+def look(number, known):
+    time.sleep(float(os.environ.get("TAKES", "0")))
+    with open(os.environ["MADE"], "a") as file:
+        file.write("x")
+    bad = os.environ.get("PLANTED") == str(number)
+    return {"note": uuid.uuid4().hex, "owed": 4000 if bad else 450}
+
+def settle(owed):
+    if owed > 1000:
+        raise Overcharged(owed)
+
+def main(steps):
+    known, owed = "", 0
+    for number in range(1, steps + 1):
+        found = look(number, known)
+        known = hashlib.sha256((known + found["note"]).encode()).hexdigest()[:16]
+        owed = max(owed, found["owed"])
+    print("owed", owed)
+    settle(owed)
+
+main(int(sys.argv[1]))
+"""
+
+
+class Site:
+    """A directory with the agent, a store and workers."""
+
+    def __init__(self, folder: Path, server: Server) -> None:
+        self.folder, self.server, self.queue = folder, server, unique("probes")
+        self.agent = (PYTHON, "agent.py", str(STEPS))
+        (folder / "agent.py").write_text(AGENT)
+        (folder / "made").touch()
+
+    @property
+    def where(self) -> str:
+        return f"{self.server.address}/{self.queue}"
+
+    @property
+    def store(self) -> str:
+        return str(self.folder / "store.db")
+
+    @property
+    def made(self) -> int:
+        """How many calls have really happened."""
+        return (self.folder / "made").stat().st_size
+
+    def env(self, **more: str) -> dict[str, str]:
+        return {**os.environ, "LOCKSTEP_STORE": self.store, "MADE": str(self.folder / "made"), **more}
+
+    def lockstep(self, *words: str, **env: str) -> CompletedProcess[str]:
+        return command.run(*words, cwd=self.folder, env=self.env(**env), timeout=120)
+
+    def record(self, name: str) -> None:
+        self.lockstep("record", "--run", name, "--", *self.agent, PLANTED=str(PLANTED))
+
+    @contextmanager
+    def worker(self, name: str, **env: str) -> Iterator[Any]:
+        """A worker of the agent, which has said that it waits."""
+        words = ("temporal", "worker", self.queue, "--address", self.server.address, "--folder", name)
+        process = command.start(
+            *words, "--", *self.agent, cwd=self.folder, env=self.env(**env), stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE,
+            text=True,
+        )  # fmt: skip
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("● waiting for probes"), process.stderr.read()
+            yield process
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+
+
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Waits for something to come true."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
