@@ -321,7 +321,8 @@ def _over_checkpoints(
 ) -> Generator[Wanted, Probe, Located]:
     """As `_over`, where nothing before a cut is run: late cuts are cheap. A first, cheap one shows whether the program
     does again what it did. Then one that keeps nothing tells most: it goes its own way at the first answer that
-    is another one, and that is the next to be tried."""
+    is another one, and that is the next to be tried. Where it does only some of it again, that may be two probes
+    more."""
     budget = searches.budget(known.last)
     asks = any(step.effects for step in timeline.steps)
     steady = guessed = False
@@ -344,7 +345,7 @@ def _over_checkpoints(
         made += 1
         reached = _reached(cuts, probe, at)
         # Where the program asks somebody, one that asked nobody anew shows nothing of that.
-        steady = (steady or (reached > at and (probe.asked > 0 or not asks))) and at != guess
+        steady = (steady or (reached > at and (probe.asked > 0 or not asks) and probe.again)) and at != guess
         guess = reached + 1 if steady and not guessed and probe.judged == GOOD else None
         # With the answers up to there kept it would have been the same experiment.
         known = searches.told(known, min(reached, known.bad - 1) if probe.judged == GOOD else at, probe.judged)

@@ -119,15 +119,19 @@ class Series:
         told = made if made is not None else Made(branch, 0)
         refused = told.refused or _refused(seen)
         judgement = predicates.of_probe(predicate, seen, refused, told.difference)
+        reach, again = self._reach(reader, cut)
         return Probe(
             seen.address, cut.place, judgement.judged, judgement.why, told.live, told.seconds, made is None,
-            reused(reader), refused, self._reach(reader, cut), branches.lived(reader) if made is None else told.live,
+            reused(reader), refused, reach, branches.lived(reader) if made is None else told.live, again,
         )  # fmt: skip
 
-    def _reach(self, reader: RunReader, cut: Cut) -> int | None:
+    def _reach(self, reader: RunReader, cut: Cut) -> tuple[int | None, bool]:
+        """`reach` and `again` of a probe."""
         if not is_native(reader.meta) or cut.within is not None or cut.edits:
-            return None
-        return unchanged.upto(self.store.run(self.run, self._parent), reader, cut.step, self._alike)
+            return None, False
+        recorded = self.store.run(self.run, self._parent)
+        reach = unchanged.upto(recorded, reader, cut.step, self._alike)
+        return reach, reach > cut.step and unchanged.again(recorded, reader, cut.step, reach)
 
 
 def is_cut_off(store: Store, run: str, branch: BranchInfo, path: str = "") -> bool:

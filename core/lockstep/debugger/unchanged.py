@@ -37,6 +37,24 @@ def upto(recorded: RunReader, probe: RunReader, step: int, alike: Alike | None =
     return len(mine) - 1
 
 
+def again(recorded: RunReader, probe: RunReader, after: int, upto: int) -> bool:
+    """Whether what the probe asked in its steps behind `after` up to `upto` was answered as it had been: a program may
+    come to the same states by other answers."""
+    return _answers(recorded, after, upto) == _answers(probe, after, upto)
+
+
+def _answers(reader: RunReader, after: int, upto: int) -> list[Value]:
+    return [
+        [_came(reader, effect) for effect in step.effects]
+        for step in Timeline(reader).steps if after < step.number <= upto
+    ]  # fmt: skip
+
+
+def _came(reader: RunReader, effect: Effect) -> Value:
+    end = effect.end
+    return None if end is None else [end.what, end.key or reader.body(effect.stream, effect.end_seq)]
+
+
 def _answered(recorded: RunReader, probe: RunReader, step: int) -> int:
     """Of a workflow, whose state is what it was answered: the same answers and the same commands to each."""
     reached = step

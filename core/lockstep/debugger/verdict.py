@@ -35,6 +35,7 @@ class Probe(msgspec.Struct, frozen=True):
     reach   of a run that a framework keeps itself: the last step up to which its states were the recorded ones, though
             it was not served that far; None where that is not known
     asked   calls that happened when it was made, now or before
+    again   whether what it asked up to `reach` was answered as it had been
     """
 
     address: str
@@ -48,6 +49,7 @@ class Probe(msgspec.Struct, frozen=True):
     refused: tuple[str, ...] = ()
     reach: int | None = None
     asked: int = 0
+    again: bool = False
 
 
 class Wanted(msgspec.Struct, frozen=True):
