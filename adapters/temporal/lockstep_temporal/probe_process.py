@@ -25,6 +25,7 @@ from lockstep.errors import Code, EditError, LockstepError, StoreError, TargetEr
 from lockstep.launch.nursery import Nursery
 from lockstep.performing import perform
 
+_PATIENCE = 5.0  # seconds for a process to tidy up
 _SIZE = 8  # bytes that say how long what follows is
 _ERRORS = (EditError, StoreError, TargetError)
 
@@ -57,7 +58,7 @@ class Processes:
         try:
             said = await maker.ask(store, order)
         except BaseException:
-            await maker.end()
+            await maker.kill()
             raise
         self._idle.append(maker)
         if said.error is not None:
@@ -70,6 +71,7 @@ class Processes:
         self._idle += [await _Maker.started() for _ in range(count)]
 
     async def end(self) -> None:
+        """Ends those that make nothing."""
         while self._idle:
             await self._idle.pop().end()
 
@@ -107,6 +109,15 @@ class _Maker:
             ) from error
 
     async def end(self) -> None:
+        """Ends one that makes nothing, which tidies up."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _PATIENCE)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Ends it with all that it has started."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         os.close(self._life)
@@ -134,6 +145,7 @@ def main(life: int) -> None:
                 nursery, of = Nursery(), store
             said = msgspec.msgpack.encode(_made(store, orders.decode(packed), nowhere.fileno(), nursery))
             answers.write(len(said).to_bytes(_SIZE, "big") + said)
+        nursery.close()
 
 
 def _made(store: str, order: Order, output: int, nursery: Nursery) -> Said:

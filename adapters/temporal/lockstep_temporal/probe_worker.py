@@ -16,7 +16,6 @@ import shlex
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from hashlib import blake2b
 
 import msgspec
@@ -170,14 +169,20 @@ async def _beat() -> None:
 
 def _take(folder: str, found: Sequence[tuple[Recording, bytes]]) -> None:
     """Makes the folder of a store, there under its name only when it is whole. Raises StoreError, TargetError LS413."""
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(folder)) as made:
+    above = os.path.dirname(folder)
+    os.makedirs(above, exist_ok=True)
+    with open(os.path.join(above, ".gitignore"), "w", encoding="utf-8") as ignore:
+        ignore.write("*\n")
+    with tempfile.TemporaryDirectory(dir=above) as made:
         for one, content in found:
             name = carried.receive(os.path.join(made, place.FILE), content, _ORIGIN)
             if name != one.run:
                 raise TargetError(Code.WORKERS, f"the recording that was sent is of {name}, and not of {one.run}")
-        with suppress(FileExistsError, FileNotFoundError):
+        try:
             os.rename(made, folder)
+        except OSError:
+            if not os.path.exists(folder):  # by another worker, meanwhile
+                raise
         os.makedirs(made, exist_ok=True)  # for what removes it
 
 

@@ -14,6 +14,7 @@ from tests.warm import command
 
 PYTHON = sys.executable
 STEPS, PLANTED = 64, 41
+GRAPHS = "graph:graph"
 
 # Every answer is another one, and goes into the next question. Each call is counted, in one write.
 AGENT = """
@@ -48,6 +49,35 @@ main(int(sys.argv[1]))
 """
 
 
+GRAPH = """
+import operator, os
+from typing import Annotated, TypedDict
+from langgraph.graph import START, StateGraph
+from lockstep_langgraph import LockstepCheckpointer
+
+class State(TypedDict):
+    said: Annotated[list[str], operator.add]
+
+def node(number):
+    def run(state):
+        with open(os.environ["MADE"], "a") as file:
+            file.write("x")
+        if number == 8 and "fault" in state["said"]:
+            raise ValueError("believed it")
+        return {"said": ["fault" if os.environ.get("PLANTED") == str(number) else f"n{number}"]}
+    return run
+
+built = StateGraph(State)
+for number in range(1, 9):
+    built.add_node(f"n{number}", node(number))
+    built.add_edge(f"n{number - 1}" if number > 1 else START, f"n{number}")
+graph = built.compile(checkpointer=LockstepCheckpointer())
+
+if __name__ == "__main__":
+    graph.invoke({"said": []}, {"configurable": {"thread_id": "t"}})
+"""
+
+
 class Site:
     """A directory with the agent, a store and workers."""
 
@@ -55,6 +85,7 @@ class Site:
         self.folder, self.server, self.queue = folder, server, unique("probes")
         self.agent = (PYTHON, "agent.py", str(STEPS))
         (folder / "agent.py").write_text(AGENT)
+        (folder / "graph.py").write_text(GRAPH)
         (folder / "made").touch()
 
     @property
@@ -81,8 +112,18 @@ class Site:
 
     @contextmanager
     def worker(self, name: str, **env: str) -> Iterator[Any]:
-        """A worker of the agent, which has said that it waits."""
-        words = ("temporal", "worker", self.queue, "--address", self.server.address, "--folder", name)
+        """A worker of the agents, which has said that it waits."""
+        words = (
+            "temporal",
+            "worker",
+            self.queue,
+            "--address",
+            self.server.address,
+            "--folder",
+            name,
+            "--target",
+            GRAPHS,
+        )
         process = command.start(
             *words, "--", *self.agent, cwd=self.folder, env=self.env(**env), stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE,
             text=True,

@@ -3,11 +3,12 @@
 import json
 import shutil
 import signal
+import subprocess
 from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
-from probe_site import PLANTED, PYTHON, STEPS, Site, until
+from probe_site import GRAPHS, PLANTED, PYTHON, STEPS, Site, until
 from tests.warm import command
 
 PROBES = 6  # that a search over 64 steps takes for this place
@@ -45,6 +46,19 @@ def test_two_workers_give_the_serial_answer_and_each_has_made_some_of_it(site: S
     assert site.lockstep("verify", first).returncode == 0
     again = told(site.lockstep("bisect", "refund", "--json"))
     assert (answers(again), again["live_calls"]) == (answers(found), 0)
+
+
+def test_a_thread_of_a_framework_is_searched_by_the_target_that_a_worker_has(site: Site) -> None:
+    subprocess.run([PYTHON, "graph.py"], check=False, cwd=site.folder, env=site.env(PLANTED="5"), stderr=DEVNULL)
+    shutil.copytree(site.folder, alone := site.folder.parent / "apart", ignore=shutil.ignore_patterns("one", "two"))
+    words = ("bisect", "langgraph/t", "--target", GRAPHS, "--json")
+    serial = told(site.lockstep(*words, LOCKSTEP_STORE=str(alone / "store.db")))
+    before = site.made
+    found = told(site.lockstep(*words, "--workers", site.where))
+    assert found == serial
+    assert (found["verdict"], found["task"]) == ("culprit", "n5")
+    assert site.made > before
+    assert site.lockstep("verify", found["tried"][0]["address"], "--times", "0").returncode == 0
 
 
 def test_a_bisect_that_was_killed_goes_on_and_makes_no_probe_twice(site: Site) -> None:
