@@ -1,7 +1,8 @@
 """The side of a bisect whose probes run on Temporal workers: orders go out, branches come back.
 
     with Crew(Place("probes"), store, say) as crew:
-        made = crew.submit(order).result()
+        crew.begin(1, order)
+        number, made = crew.next()
 
 An order is a workflow whose id is told from what it asks for, so that a bisect which was killed and goes on gets what
 was made, or is being made, for the one before.
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from hashlib import blake2b
+from queue import SimpleQueue
 from typing import Any, Self
 from uuid import uuid4
 
@@ -26,7 +28,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from lockstep.debugger import orders
@@ -35,13 +37,13 @@ from lockstep.debugger.probes import Made
 from lockstep.errors import Code, EditError, LockstepError, TargetError
 from lockstep.log import carried
 from lockstep.log.store import open_store
-from lockstep.log.timeline import branch_of
+from lockstep.log.timeline import resolve
 from lockstep_temporal import ending
 from lockstep_temporal import probe_messages as messages
 from lockstep_temporal import probe_parts as parts
-from lockstep_temporal.probe_messages import Recording, Sent
+from lockstep_temporal.probe_messages import Answer, Recording, Sent
 from lockstep_temporal.probe_process import raised
-from lockstep_temporal.probe_workflow import LONGEST, PROBE
+from lockstep_temporal.probe_workflow import ENDED, LONGEST, PROBE
 from lockstep_temporal.reaching import connected
 
 _LOOKS = 1.0  # seconds between two looks for workers
@@ -84,6 +86,13 @@ def hired(where: Any, store: str, say: Callable[[str], None], again: bool) -> Cr
     return Crew(where if isinstance(where, Place) else place(str(where)), store, say, again=again)
 
 
+class _Asked(msgspec.Struct):
+    """A probe that is asked for. `needless`: set where nobody wants it any more."""
+
+    task: asyncio.Task[Made | None]
+    needless: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+
+
 class Crew:
     """The workers of a bisect.
 
@@ -102,7 +111,8 @@ class Crew:
         self._thread = threading.Thread(target=self._loop.run_forever, name="lockstep-temporal", daemon=True)
         self._client: Client | None = None
         self._recordings: dict[str, Recording] = {}
-        self._asked: set[asyncio.Task[Made]] = set()
+        self._asked: dict[int, _Asked] = {}
+        self._over: SimpleQueue[tuple[int, Future[Made | None]]] = SimpleQueue()
         self._watch: asyncio.Task[None] | None = None
         self._alone: asyncio.Future[None] = self._loop.create_future()  # done when nobody is waited for any more
 
@@ -119,10 +129,27 @@ class Crew:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def submit(self, order: Order) -> Future[Made]:
-        """Has a probe made. To cancel what is returned ends it. It raises EditError where an answer cannot be given,
-        LockstepError for what is wrong with the workers."""
-        return asyncio.run_coroutine_threadsafe(self._task(order), self._loop)
+    def begin(self, number: int, order: Order) -> None:
+        """See `lockstep.debugger.elsewhere`."""
+        done = asyncio.run_coroutine_threadsafe(self._task(number, order), self._loop)
+        done.add_done_callback(lambda done: self._over.put((number, done)))
+
+    def end(self, number: int) -> None:
+        """See `lockstep.debugger.elsewhere`."""
+
+        def needless() -> None:
+            if number in self._asked:
+                self._asked[number].needless.set()
+
+        self._loop.call_soon_threadsafe(needless)
+
+    def next(self) -> tuple[int, Made | EditError | None]:
+        """See `lockstep.debugger.elsewhere`."""
+        number, done = self._over.get()
+        try:
+            return number, done.result()
+        except EditError as error:
+            return number, error
 
     def close(self) -> None:
         """Ends what is still being made."""
@@ -145,54 +172,76 @@ class Crew:
         return client
 
     async def _ended(self) -> None:
-        for task in (*self._asked, *([self._watch] if self._watch is not None else [])):
+        tasks = [one.task for one in self._asked.values()]
+        for task in (*tasks, *([self._watch] if self._watch is not None else [])):
             task.cancel()
-        await asyncio.gather(*self._asked, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _task(self, order: Order) -> Made:
+    async def _task(self, number: int, order: Order) -> Made | None:
         task = asyncio.current_task()
-        assert task is not None
-        self._asked.add(task)
+        assert task is not None and self._client is not None
+        asked = self._asked[number] = _Asked(task)
         try:
-            return await self._made(order)
+            return await self._made(self._client, order, asked.needless)
         except RPCError as error:
             raise TargetError(Code.NO_TARGET, f"the Temporal server does not answer: {error.message}") from error
         finally:
-            self._asked.discard(task)
+            del self._asked[number]
 
-    async def _made(self, order: Order) -> Made:
-        client = self._client
-        assert client is not None
+    async def _made(self, client: Client, order: Order, needless: asyncio.Event) -> Made | None:
         order = await asyncio.to_thread(self._named, order)
-        handle = await self._started(client, order)
+        answer = await self._heard(client, order, needless)
+        if answer is None:
+            return None
+        if answer.unmade is not None:
+            raise EditError(Code(answer.unmade[0]), answer.unmade[1])
+        content = await parts.get(client, answer.branch)
+        if content:
+            run = self._recordings[order.run].run
+            name = await asyncio.to_thread(carried.take, self._store, run, content)
+            if name != order.branch:
+                raise TargetError(Code.WORKERS, f"worker {answer.worker} was asked for {order.branch}, and sent {name}")
+        if answer.made is not None:
+            self.made_by[answer.worker] += 1
+        return answer.made
+
+    async def _heard(self, client: Client, order: Order, needless: asyncio.Event) -> Answer | None:
+        """What the workers say of an order. None where it was ended before one took it."""
+        while True:
+            handle = await self._started(client, order)
+            try:
+                return messages.read_answer(await self._result(client, handle, needless))
+            except WorkflowFailureError as error:
+                ended = _ended_amid(error)
+                if needless.is_set():
+                    return ended
+                # It was being ended for a bisect before this one.
+                if ended is None and not isinstance(error.cause, CancelledError):
+                    raise _why(error, order) from error
+
+    async def _result(self, client: Client, handle: WorkflowHandle[Any, Any], needless: asyncio.Event) -> bytes:
         result = asyncio.ensure_future(handle.result())
+        ends = asyncio.ensure_future(needless.wait())
         try:
-            await asyncio.wait({result, self._alone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({result, ends, self._alone}, return_when=asyncio.FIRST_COMPLETED)
+            if ends.done() and not result.done():
+                await handle.cancel()
+                await asyncio.wait({result, self._alone}, return_when=asyncio.FIRST_COMPLETED)
             if not result.done():
                 raise TargetError(Code.WORKERS, f"{_nobody(client, self.where)}. What was made so far is kept")
-            answer = messages.read_answer(await result)
-        except WorkflowFailureError as error:
-            raise _why(error, order) from error
+            data: bytes = await result
+            return data
         finally:
+            ends.cancel()
             if not result.done():
                 result.cancel()
                 with suppress(RPCError):
                     await handle.cancel()
-        if answer.unmade is not None:
-            raise EditError(Code(answer.unmade[0]), answer.unmade[1])
-        assert answer.made is not None
-        content = await parts.get(client, answer.branch)
-        run = order.run.partition("@")[0]
-        name = await asyncio.to_thread(carried.take, self._store, run, content)
-        if name != order.branch:
-            raise TargetError(Code.WORKERS, f"worker {answer.worker} was asked for {order.branch}, and sent {name}")
-        self.made_by[answer.worker] += 1
-        return answer.made
 
     def _named(self, order: Order) -> Order:
         """With a name for the branch that is free here: it is a part of the branch's chain."""
         with open_store(self._store) as opened:
-            taken = {one.name for one in opened.run(order.run.partition("@")[0]).branches}
+            taken = {one.name for one in resolve(opened, order.run).timeline.reader.branches}
         name, number = order.branch, 1
         while name in taken:
             number += 1
@@ -230,7 +279,7 @@ class Crew:
 
     def _packed(self, address: str) -> tuple[str, str, bytes]:
         with open_store(self._store) as opened:
-            reader = branch_of(opened, address)
+            reader = resolve(opened, address).timeline.reader
             return reader.info.name, carried.identity(reader), carried.recording(reader, self._store)
 
     async def _watched(self, client: Client) -> None:
@@ -268,11 +317,25 @@ def _nobody(client: Client, where: Place) -> str:
     )
 
 
-def _why(error: WorkflowFailureError, order: Order) -> LockstepError:
-    """What ended a probe's workflow without an answer."""
+def _ended_amid(error: WorkflowFailureError) -> Answer | None:
+    """What was left of a probe that was ended, where that is why it failed."""
+    cause = _cause(error)
+    if not isinstance(cause, ApplicationError) or cause.type != ENDED:
+        return None
+    [data] = cause.details
+    return messages.read_answer(data)
+
+
+def _cause(error: WorkflowFailureError) -> BaseException | None:
     cause: BaseException | None = error.cause
     while isinstance(cause, ActivityError) and cause.cause is not None:
         cause = cause.cause
+    return cause
+
+
+def _why(error: WorkflowFailureError, order: Order) -> LockstepError:
+    """What ended a probe's workflow without an answer."""
+    cause = _cause(error)
     if isinstance(cause, ApplicationError) and cause.type in [*Code]:
         return raised(str(cause.details[0]) if cause.details else "", str(cause.type), cause.message)
     told = f"{type(cause).__name__}: {cause}" if cause is not None else str(error)

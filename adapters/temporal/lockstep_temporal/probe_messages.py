@@ -54,7 +54,8 @@ class Sent(msgspec.Struct, frozen=True):
 
 class Answer(msgspec.Struct, frozen=True):
     """What became of it. `branch`: what the probe's branch wrote, as it is carried. `worker`: who made it. `unmade`:
-    code and reason of an answer that cannot be given, so that nothing ran; then there is neither probe nor branch."""
+    code and reason of an answer that cannot be given, so that nothing ran. Of a probe that was ended before its end
+    there is at most a branch."""
 
     worker: str
     made: Made | None = None

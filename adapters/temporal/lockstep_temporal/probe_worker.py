@@ -30,11 +30,12 @@ from lockstep.errors import Code, EditError, LockstepError, TargetError
 from lockstep.log import carried, place
 from lockstep.log.model import RunState
 from lockstep.log.store import open_store
+from lockstep.log.timeline import resolve
 from lockstep_temporal import probe_messages as messages
 from lockstep_temporal import probe_parts as parts
 from lockstep_temporal.probe_messages import Answer, Recording, Sent
 from lockstep_temporal.probe_process import Processes
-from lockstep_temporal.probe_workflow import MAKE
+from lockstep_temporal.probe_workflow import ENDED, MAKE
 
 _BEATS = 0.5  # seconds between signs of life
 _ORIGIN = "a bisect on Temporal workers"
@@ -87,13 +88,9 @@ class Maker:
     @activity.defn(name=MAKE)
     async def make_probe(self, order: bytes) -> bytes:
         """Makes one. What is wrong with the order, or here, ends the probe for good; only a worker's death does not."""
-        client, info = activity.client(), activity.info()
+        beats = asyncio.create_task(_beat())
         try:
-            beats = asyncio.create_task(_beat())
-            try:
-                answer = await self._answer(client, info.task_queue, order)
-            finally:
-                beats.cancel()
+            return messages.encode(await self._answer(activity.client(), order))
         except LockstepError as error:
             if self._told is not None:
                 self._told("", error)
@@ -101,22 +98,33 @@ class Maker:
                 error.message, type(error).__name__, type=str(error.code), non_retryable=True,
                 category=ApplicationErrorCategory.BENIGN,
             ) from error  # fmt: skip
-        return messages.encode(answer)
+        finally:
+            beats.cancel()
 
-    async def _answer(self, client: Client, queue: str, data: bytes) -> Answer:
+    async def _answer(self, client: Client, data: bytes) -> Answer:
         worker = f"{os.getpid()}@{socket.gethostname()}"
         sent = messages.read(await parts.get(client, messages.read_content(data)), worker)
         order = self._ours(orders.decode(sent.order), sent, worker)
         store = await self._store(client, sent)
+        run = sent.recordings[0].run
+        address = f"{run}@{order.branch}"
         try:
-            made = await self._made(store, order, sent)
+            made = await self._made(store, run, order, again=bool(sent.again))
         except EditError as error:
             return Answer(worker, unmade=(str(error.code), error.message))
-        run = order.run.partition("@")[0]
+        except asyncio.CancelledError:
+            if activity.is_worker_shutdown():
+                raise  # another one makes it
+            left = await asyncio.to_thread(_left, store, run, order.branch)
+            answer = Answer(worker, branch=await parts.put(client, activity.info().task_queue, left, address))
+            raise ApplicationError(
+                f"{address} was ended before its end", messages.encode(answer), type=ENDED, non_retryable=True,
+                category=ApplicationErrorCategory.BENIGN,
+            ) from None  # fmt: skip
         content = await asyncio.to_thread(carried.branch, store, run, made.branch)
-        answer = Answer(worker, made, await parts.put(client, queue, content, f"{run}@{made.branch}"))
+        answer = Answer(worker, made, await parts.put(client, activity.info().task_queue, content, address))
         if self._told is not None:
-            self._told(f"{run}@{made.branch}", answer)
+            self._told(address, answer)
         return answer
 
     def _ours(self, order: Order, sent: Sent, worker: str) -> Order:
@@ -154,9 +162,8 @@ class Maker:
                 await asyncio.to_thread(_take, folder, found)
         return os.path.join(folder, place.FILE)
 
-    async def _made(self, store: str, order: Order, sent: Sent) -> Made:
-        again = bool(sent.again) and activity.info().attempt == 1
-        kept = await _kept(store, order, again=again)
+    async def _made(self, store: str, run: str, order: Order, *, again: bool) -> Made:
+        kept = await _kept(store, run, order, again=again and activity.info().attempt == 1)
         return kept if kept is not None else await self._processes.make(store, order)
 
 
@@ -186,17 +193,29 @@ def _take(folder: str, found: Sequence[tuple[Recording, bytes]]) -> None:
         os.makedirs(made, exist_ok=True)  # for what removes it
 
 
-async def _kept(store: str, order: Order, *, again: bool) -> Made | None:
+def _left(store: str, run: str, name: str) -> bytes:
+    """What a probe that was ended had written, as it is carried; nothing where it had not begun. It is not kept."""
+    with open_store(store) as opened:
+        branch = next((one for one in opened.run(run).branches if one.name == name), None)
+        if branch is None:
+            return b""
+        content = carried.branch(store, run, name) if branch.streams else b""
+        if branch.state is not RunState.GROWING:
+            opened.delete_branch(run, name)
+        return content
+
+
+async def _kept(store: str, run: str, order: Order, *, again: bool) -> Made | None:
     """The probe, where it was made here before and its answer got lost. One that was cut off is removed."""
     while True:
         with open_store(store) as opened:
-            run = order.run.partition("@")[0]
+            path = resolve(opened, order.run).address.path
             branch = next((one for one in opened.run(run).branches if one.name == order.branch), None)
             if branch is None:
                 return None
             if branch.state is not RunState.GROWING:
-                if not again and not probes.is_cut_off(opened, run, branch):
-                    return probes.made_before(opened, run, branch.name)
+                if not again and not probes.is_cut_off(opened, run, branch, path):
+                    return probes.made_before(opened, run, branch.name, path)
                 opened.delete_branch(run, branch.name)
                 return None
         await asyncio.sleep(_BEATS)  # an attempt that was given up has not ended yet

@@ -14,6 +14,7 @@ from temporalio.common import RetryPolicy
 PROBE = "lockstep-probe"
 PART = "lockstep-part"
 MAKE = "lockstep-make-probe"
+ENDED = "lockstep-ended"  # the type of the error of a probe that was cancelled amid it
 
 # An attempt ends without an answer only where its worker died, or was told to end: another one takes it.
 RETRIES = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=2.0, maximum_attempts=5)
@@ -34,7 +35,8 @@ class LockstepProbe:
             start_to_close_timeout=LONGEST,
             heartbeat_timeout=timedelta(seconds=silence),
             retry_policy=RETRIES,
-            cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
+            # It says what had happened by then.
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         )
         return made
 

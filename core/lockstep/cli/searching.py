@@ -18,7 +18,7 @@ from lockstep.debugger.orders import Order
 from lockstep.debugger.probes import Made
 from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import CULPRIT, Probe, Verdict, Wanted
-from lockstep.errors import Code, StoreError
+from lockstep.errors import Code, EditError, StoreError
 from lockstep.launch.nursery import Nursery
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, resolve
@@ -85,7 +85,12 @@ def _by_workers(store: str, inquiry: Inquiry, order: Order, where: str, *, again
     with elsewhere.hired(where, store, say, again=again) as crew:
 
         def runner(cut: Cut, branch: str) -> Made:
-            return crew.submit(msgspec.structs.replace(order, cut=cut, branch=branch)).result()
+            crew.begin(1, msgspec.structs.replace(order, cut=cut, branch=branch))
+            _, made = crew.next()
+            if isinstance(made, EditError):
+                raise made
+            assert made is not None
+            return made
 
         found = _search(inquiry, runner, quiet=quiet)
         if not quiet and crew.made_by:

@@ -1,7 +1,8 @@
 """Probes that are made elsewhere: by workers that a framework's adapter reaches, with a store of their own.
 
 with hired("127.0.0.1:7233/probes", store, say) as crew:
-    made = crew.submit(order).result()
+    crew.begin(1, order)
+    number, made = crew.next()
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ import msgspec
 from lockstep.debugger.orders import Order
 from lockstep.debugger.probes import Made
 from lockstep.debugger.replay import recipe
-from lockstep.errors import Code, TargetError
+from lockstep.errors import Code, EditError, TargetError
 from lockstep.log.store import RunReader
 
 
@@ -27,9 +27,18 @@ class Crew(Protocol):
 
     made_by: Counter[str]
 
-    def submit(self, order: Order) -> Future[Made]:
-        """Has a probe made; its branch is in the store when that is done. To cancel what is returned ends it. It raises
-        EditError where an answer cannot be given, LockstepError for what is wrong with the workers."""
+    def begin(self, number: int, order: Order) -> None:
+        """Has a probe made, anew. `number`: tells it from others."""
+        ...
+
+    def end(self, number: int) -> None:
+        """Has one ended that is of no use any more."""
+        ...
+
+    def next(self) -> tuple[int, Made | EditError | None]:
+        """Waits for the first that is over: the probe, whose branch is in the store; an error where an answer cannot be
+        given; None of one that was ended, of which what it did is left as a branch that was interrupted. Raises
+        LockstepError for what is wrong with the workers."""
         ...
 
 

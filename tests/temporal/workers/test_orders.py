@@ -6,13 +6,17 @@ from pathlib import Path
 import msgspec
 import pytest
 from live_server import Server, unique, working
-from probe_site import Site
+from probe_site import Site, until
 from temporalio.client import Client
 
 from lockstep.debugger import elsewhere, orders
+from lockstep.debugger.branches import lived
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.orders import Order
+from lockstep.debugger.probes import Made
 from lockstep.errors import Code, TargetError
+from lockstep.log.model import RunState
+from lockstep.log.store import open_store
 from lockstep_temporal import probe_client, probe_messages, probe_parts
 from lockstep_temporal.probe_client import Place, place
 from lockstep_temporal.probe_messages import same, sources
@@ -22,7 +26,7 @@ from lockstep_temporal.probes import WORKFLOWS, Maker, Program
 def test_a_worker_of_ones_own_makes_probes_and_refuses_what_another_version_or_program_wants(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in site.env().items():
+    for name, value in site.env(TAKES="0.1").items():
         monkeypatch.setenv(name, value)
     said: list[str] = []
 
@@ -35,12 +39,26 @@ def test_a_worker_of_ones_own_makes_probes_and_refuses_what_another_version_or_p
     def asked(where: Place) -> None:
         order = Order("refund", Cut("60", 60), "own", command=site.agent, directory=str(site.folder))
         with elsewhere.hired(where, site.store, said.append) as crew:
-            made = crew.submit(order).result(60)
+            crew.begin(1, order)
+            number, made = crew.next()
+            assert number == 1 and isinstance(made, Made)
             assert (made.branch, made.live, crew.made_by.total()) == ("own", 4, 1)
+            # One that nobody wants any more is ended; what it did is told.
+            before = site.made
+            crew.begin(2, msgspec.structs.replace(order, cut=Cut("7", 7), branch="needless"))
+            until(lambda: site.made > before)
+            crew.end(2)
+            assert crew.next() == (2, None)
+            calls = site.made - before
+            with open_store(site.store) as opened:
+                left = opened.run("refund", "needless")
+                assert 0 < calls - 1 <= lived(left) <= calls + 1 < 57  # one may be between here and there
+                assert left.info.state is RunState.INTERRUPTED
             # It runs nothing that is recorded: that is what an order without a command means, where it is trusted.
             bare = msgspec.structs.replace(order, branch="bare", command=(), trust=True)
             with pytest.raises(TargetError, match="is bisected with") as refused:
-                crew.submit(bare).result(60)
+                crew.begin(3, bare)
+                crew.next()
             assert refused.value.code is Code.BAD_TARGET
         monkeypatch.setattr(probe_messages, "here", lambda: "0.0.1")
         sent = probe_messages.encode(probe_messages.Sent(1, "0.0.2", orders.encode(order), (), {}))
@@ -61,7 +79,8 @@ def test_where_nobody_works_that_is_said_and_then_waited_for_no_more(
     where = f"{site.server.namespace}@{site.server.address}/{unique('nobody')}"
     order = Order("refund", Cut("7", 7), "never", command=site.agent, directory=str(site.folder))
     with elsewhere.hired(where, site.store, said.append) as crew, pytest.raises(TargetError) as ended:
-        crew.submit(order).result(60)
+        crew.begin(1, order)
+        crew.next()
     assert ended.value.code is Code.WORKERS and "lockstep temporal worker nobody" in ended.value.message
     assert len(said) == 1 and said[0].endswith("waiting for one")
 
