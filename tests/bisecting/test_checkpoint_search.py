@@ -53,7 +53,7 @@ def _searched(
     """`parts`: where the probes, one after another, go another way by themselves, if not before."""
     cuts = [Cut(str(number), number) for number in range(last + 1)]
     timeline = type("Timeline", (), {"steps": [type("Step", (), {"effects": (1,)})()]})()
-    course = bisects._over_checkpoints(timeline, cuts, search.whole(last))  # type: ignore[arg-type]
+    course = bisects._over_checkpoints(timeline, cuts, search.whole(last))
     wanted, probes, going = next(course), 0, cycle(parts)
     try:
         while True:
