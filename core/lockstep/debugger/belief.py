@@ -111,14 +111,6 @@ def begun(last: int, prior: Sequence[float] | None = None) -> Belief:
     return Belief(none, none, none, (mean, *steps, mean))
 
 
-def within(belief: Belief, k: int, answers: int) -> Belief:
-    """Before the first probe of a search among the answers of step k, one of which it is: what was learnt of the rates
-    is known there too."""
-    rescue, spoil = learnt(belief, k)
-    none = (0,) * (answers + 1)
-    return Belief(none, none, none, (0.0, *(1.0,) * answers, 0.0), rescue, spoil)
-
-
 def told(belief: Belief, cut: int, judged: Judged, *, certain: bool = False) -> Belief:
     """With one more probe. `certain`: it asked nothing anew, so that it was no sample and would always go that way."""
     if certain and judged != SKIP:
@@ -170,12 +162,6 @@ def settled(belief: Belief, confidence: float) -> tuple[int, int] | None:
             return at, end
         at = end + 1
     return None
-
-
-def learnt(belief: Belief, k: int) -> tuple[Rate, Rate]:
-    """What is thought of both rates after these probes, given k: the priors of a search among the answers of step k."""
-    kept_good, kept_bad, out_bad, out_good = list(_split(belief))[k]
-    return _after(belief.rescue, kept_good, kept_bad), _after(belief.spoil, out_bad, out_good)
 
 
 def _after(rate: Rate, times: int, others: int) -> Rate:

@@ -154,7 +154,8 @@ def begin(
     if aim.confidence is not None and aim.prior is None:
         from lockstep.debugger import prior as priors  # of use to few, and costs a search's start a twentieth
 
-        weights = priors.of_cuts(place.timeline, cuts, recorded.address)
+        every = cuts if good else places.of_answers(place.timeline, cuts)
+        weights = priors.of_cuts(place.timeline, every, recorded.address)
         aim = msgspec.structs.replace(aim, prior=weights)
     # For free first, where anything else is allowed.
     passes = (False,) if policy.tail == "record" and not policy.live else (True, False)
@@ -298,22 +299,18 @@ def _over_steps(timeline: Timeline, cuts: Sequence[Cut], aim: Aim) -> Searching:
 
 
 def _surely(timeline: Timeline, cuts: Sequence[Cut], aim: Aim, confidence: float) -> Searching:
-    """As `_over_steps`, with probes that are repeated. Both searches together are as sure as was asked for."""
+    """As `_over_steps`, with probes that are repeated: one search over all answers, since two would each have to be
+    sure, and learn the same of how probes err."""
+    cuts = places.of_answers(timeline, cuts)
     budget = aim.probes if aim.probes is not None else beliefs.most(len(cuts) - 1)
-    several = timeline.is_native or any(len(step.effects) > 1 for step in timeline.steps)
-    located = yield from noisy.over(
-        cuts, beliefs.begun(len(cuts) - 1, aim.prior), confidence**0.5 if several else confidence, budget
-    )
-    if located.cut is None or located.belief is None or located.known.found is None:
+    located = yield from noisy.over(cuts, beliefs.begun(len(cuts) - 1, aim.prior), confidence, budget)
+    cut = located.cut
+    if cut is None:
         return located, None
-    inner = places.of_step(timeline, timeline.step(located.cut.step))
-    if len(inner) < 2:
-        return located, None
-    if len(inner) == 2:
-        return located, Located(searches.within(1), inner)
-    left = budget - located.made if aim.probes is not None else beliefs.most(len(inner) - 1)
-    belief = beliefs.within(located.belief, located.known.found, len(inner) - 1)
-    return located, (yield from noisy.over(inner, belief, min(0.999, confidence / located.sure), left))
+    inner = places.of_step(timeline, timeline.step(cut.step))
+    if cut.effect is None and cut.within is None:
+        return located, Located(searches.within(1), inner[-2:]) if len(inner) > 1 else None
+    return located, Located(searches.within(1), [inner[0], cut])
 
 
 def _over_checkpoints(

@@ -52,10 +52,10 @@ class Cut(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The last of the run's own answers that is kept, where another run's are given for those that follow; else
-        `at`. Of one that keeps all but some, its label."""
+        """The last of the run's own answers that is kept: `at`, or where another run's are given for those that follow
+        the last before them. What has no address has its label: within a step, or one that keeps all but some."""
         if not self.beside:
-            return self.at
+            return self.at if self.within is None else self.label
         kept = f"{self.step}.{self.effect}" if self.effect is not None else "0"
         return kept if kept not in self.edits else self.label
 
@@ -75,17 +75,30 @@ def of_run(timeline: Timeline) -> list[Cut]:
             cuts.append(Cut(str(step.number), step.number))
         elif answered := in_order(step):
             cuts.append(Cut(f"{step.number}.{answered[-1].number}", step.number))
-    if len(timeline.streams) == 1 and not plans.conversations(timeline):
-        return cuts
-    return [cut for cut in cuts if not cut.step or _leaves(timeline, cut)]
+    return [cut for cut in cuts if _can_leave(timeline, cut)]
+
+
+def of_answers(timeline: Timeline, cuts: Sequence[Cut]) -> list[Cut]:
+    """These, and those between the answers of a step that has several."""
+    if are_actions(timeline) or are_strands(timeline):
+        return [*cuts]  # they are its answers
+    found = [cuts[0]]
+    for cut in cuts[1:]:
+        between = of_step(timeline, timeline.step(cut.step))[1:-1]
+        found += [*(one for one in between if timeline.is_native or _can_leave(timeline, one)), cut]
+    return found
+
+
+def _can_leave(timeline: Timeline, cut: Cut) -> bool:
+    alone = len(timeline.streams) == 1 and not plans.conversations(timeline)
+    return alone or not cut.step or _leaves(timeline, cut)
 
 
 def _leaves(timeline: Timeline, cut: Cut) -> bool:
     """Whether a fork can leave there: not where another process of the run closed the step, or was at work, nor in the
     middle of a conversation with one."""
     step = timeline.step(cut.step)
-    ended = step.effects if step.kind == END else ()
-    effect = next((one for one in ended if cut.at == f"{step.number}.{one.number}"), None)
+    effect = next((one for one in step.effects if cut.at == f"{step.number}.{one.number}"), None)
     address = Address(timeline.reader.info.name, step=step.number, effect=effect.number if effect else None)
     try:
         plans.plan(Place(address, timeline, step, effect), "", (), Policy())

@@ -9,7 +9,6 @@ than half of what it has without one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from lockstep.debugger import listing
 from lockstep.debugger.cuts import Cut
@@ -43,12 +42,16 @@ def of_cuts(timeline: Timeline, cuts: Sequence[Cut], address: str, step: int | N
     """A weight for each place where a probe can leave the run but the first, as `bisect.Aim.prior` takes it: of what
     was answered since the place before it."""
     said = _said(timeline, address, step)
+    apart = {(cut.step, cut.effect) for cut in cuts[1:] if cut.effect is not None}
     weights: list[float] = []
-    for before, cut in pairwise(cuts):
-        weights.append(sum(
-            weight for (number, effect), weight in said.items()
-            if (before.step < number <= cut.step if cut.effect is None else (number, effect) == (cut.step, cut.effect))
-        ))  # fmt: skip
+    behind = cuts[0].step
+    for cut in cuts[1:]:
+        if cut.within is not None or cut.effect is not None:
+            weights.append(said.get((cut.step, cut.effect), 0.0) if cut.effect is not None else 0.0)
+            continue
+        here = [at for at in said if behind < at[0] <= cut.step and at not in apart]
+        weights.append(sum(said[at] for at in here))
+        behind = cut.step
     return _mixed(weights)
 
 

@@ -78,7 +78,7 @@ def _place(place: Likelihood) -> Line:
 
 def _tally(found: Verdict) -> str:
     """How often it was bad with the culprit's answer kept, and good without it, where probes were repeated."""
-    at = next((n for n, place in enumerate(found.posterior) if place.at.partition(".")[0] == str(found.step)), 0)
+    at = max(range(len(found.posterior)), key=lambda number: found.posterior[number].culprit)
     kept = [place.tried for place in found.posterior[at:]]
     left = [place.tried for place in found.posterior[:at]]
     bad, good = sum(one[0] for one in kept), sum(one[1] for one in left)

@@ -250,4 +250,4 @@ def _asks_anew(at: str, found: Verdict) -> bool:
 
 
 def _number(at: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in at.split(".") if part.isdigit())
+    return tuple(int(part) for part in at.partition("-")[0].split(".") if part.isdigit())
