@@ -3,7 +3,7 @@
 
 .PHONY: help demo test test-main test-recording test-debugger test-langgraph test-temporal test-playwright test-agents \
 	test-autogen test-autogen070 test-crewai test-crewai-commands test-crewai-oldest test-mcp test-openai2 \
-	test-playwright164 test-oldest environment-crewai check docs bench stress constraints clean
+	test-playwright164 test-oldest environment-crewai check docs bench bench-planted stress constraints clean
 
 help:
 	@echo "make demo    record, replay and verify a support agent, without a key or a network"
@@ -11,6 +11,7 @@ help:
 	@echo "make check   style and types"
 	@echo "make docs    the adapters' conformance, into docs/conformance and the README"
 	@echo "make bench   measurements beside those of a peer, into docs/benchmarks.md"
+	@echo "make bench-planted  how often bisect names planted faults, in each framework; takes hours, and goes on where it was"
 	@echo "make stress  the long version of the randomized tests, and more tests with the oldest versions"
 	@echo "make clean   remove what the others made"
 
@@ -140,6 +141,21 @@ bench:
 	.venv/bin/python bench/temporal.py --write $(ARGS)
 	.venv/bin/python bench/browsers.py --write $(ARGS)
 	.venv-autogen/bin/python bench/autogen.py --write $(ARGS)
+
+# A run that was cut off goes on where it was; what it found is in build/planted.
+bench-planted:
+	@.ci/environment main autogen crewai peer
+	@.ci/browser .venv
+	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 52 --trials 50 --own $(ARGS)
+	.venv/bin/python -m bench.planted run --agent plain $(ARGS)
+	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 52 --drawn --own $(ARGS)
+	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 --rescue 0 0.5 --breaks 0.2 --trials 50 $(ARGS)
+	.venv/bin/python -m bench.planted run --agent langgraph $(ARGS)
+	.venv/bin/python -m bench.planted run --agent temporal $(ARGS)
+	.venv/bin/python -m bench.planted run --agent playwright $(ARGS)
+	.venv-autogen/bin/python -m bench.planted run --agent autogen $(ARGS)
+	.venv-crewai/bin/python -m bench.planted run --agent crewai $(ARGS)
+	.venv/bin/python -m bench.planted table --write
 
 stress:
 	@.ci/environment main autogen oldest

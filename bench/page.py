@@ -23,12 +23,12 @@ def asked(about: str | None) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def write(name: str, table: str, beside: Mapping[str, str]) -> None:
+def write(name: str, table: str, beside: Mapping[str, str], command: str = "make bench") -> None:
     """Puts a table where the page has its name, under a line that says with what it was measured: `beside`, name and
-    version of each peer or framework."""
+    version of each peer or framework, and by which `command`."""
     others = ", ".join(f"{name} {number}" for name, number in beside.items())
     about = (
-        f"Measured {datetime.date.today():%Y-%m-%d} by `make bench`: lockstep-replay {version('lockstep-replay')}, "
+        f"Measured {datetime.date.today():%Y-%m-%d} by `{command}`: lockstep-replay {version('lockstep-replay')}, "
         f"{others}, CPython {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores."
     )
     place = re.compile(rf"(<!-- {name}[^>]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)

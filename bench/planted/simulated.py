@@ -23,9 +23,10 @@ import argparse
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
-from math import floor, log2, sqrt
+from math import floor, log2
 
 import msgspec
+from shares import share
 
 from lockstep.debugger import belief as beliefs
 from lockstep.debugger import search as searches
@@ -105,16 +106,6 @@ def exactly(rate: float) -> Rate:
     return Rate(0.0, rate * 1e6, (1 - rate) * 1e6) if rate else Rate(1.0, 1.0, 1.0)
 
 
-def wilson(hits: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    if not of:
-        return 0.0, 1.0
-    z, share = 1.959964, hits / of
-    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
-    half = z / (1 + z * z / of) * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    return middle - half, middle + half
-
-
 def cells(steps: Sequence[int]) -> Iterator[Cell]:
     for n in steps:
         for rescue in RESCUES:
@@ -139,11 +130,6 @@ def row(cell: Cell, made: Sequence[Trial]) -> str:
         "–" if once else f"{sum(one.sure for one in made) / len(made):.2f}", "–" if once else stated,
         f"{sum(probes) / len(probes):.1f}", f"{max(probes)} |",
     ])  # fmt: skip
-
-
-def share(right: Sequence[bool]) -> str:
-    low, high = wilson(sum(right), len(right))
-    return f"{sum(right) / len(right):.3f} ({low:.3f}–{high:.3f})" if right else "–"
 
 
 # What no search can exceed.

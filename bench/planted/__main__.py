@@ -1,0 +1,139 @@
+"""Plants faults in agents, has bisect look for them, and says how often it was right.
+
+    python -m bench.planted run --agent plain         # trials of one agent, into build/planted/plain.jsonl
+    python -m bench.planted table [--write]           # the tables of all of them
+
+A run that was cut off goes on where it was. `--drawn` draws the rates of rescued and spoiled probes anew in each trial,
+from what the search expects of them; with `--breaks 0.2` one probe in five breaks down. `--write` puts the tables into
+docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+from bench.planted import faults, table, trial
+from bench.planted.agents import AGENTS
+from bench.planted.provider import Dice
+from bench.planted.trial import BUDGET, ONCE, OWN, Agent, Trial
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_FOUND = _ROOT / "build" / "planted"
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How much is tried with an agent where nobody says: a probe of plain Python takes some 50 ms, one of a browser
+    seconds."""
+
+    steps: tuple[int, ...] = (8, 16)
+    rescues: tuple[float, ...] = (0.0, 0.5)
+    trials: int = 40
+
+
+_PLANS = {
+    "plain": Plan(faults.STEPS, faults.RESCUES, 200),
+    "langgraph": Plan(trials=200),
+    "temporal": Plan(trials=200),
+    "playwright": Plan((8,), trials=15),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="trials of one agent")
+    run.add_argument("--agent", choices=[*AGENTS], default="plain")
+    run.add_argument("--steps", type=int, nargs="+", help="how long its runs are")
+    run.add_argument("--rescue", type=float, nargs="+", help="how likely a probe that kept the fault ends well")
+    run.add_argument("--spoil", type=float, default=0.0, help="how likely one that did not ends badly")
+    run.add_argument("--breaks", type=float, default=0.0, help="how likely one breaks down")
+    run.add_argument("--drawn", action="store_true", help="rates are drawn from what the search expects")
+    run.add_argument("--trials", type=int, help="so many of each")
+    run.add_argument("--first", type=int, default=0, help="number of the first one")
+    run.add_argument("--own", action="store_true", help="also with bisect's own budget, which takes longer")
+    run.add_argument("--into", type=Path, help="file for what is found, a trial to a line")
+    run.add_argument("--scratch", help="directory for the stores, best one in memory")
+    shown = commands.add_parser("table", help="the tables")
+    shown.add_argument("files", type=Path, nargs="*")
+    shown.add_argument("--write", action="store_true", help="put them into docs/benchmarks.md")
+    asked = parser.parse_args()
+    if asked.command == "run":
+        _run(asked)
+    else:
+        _table(asked.files or sorted(_FOUND.glob("*.jsonl")), asked.write)
+
+
+def _run(asked: argparse.Namespace) -> None:
+    plan = _PLANS.get(asked.agent, Plan())
+    agent = AGENTS[asked.agent]()
+    into: Path = asked.into or _FOUND / f"{asked.agent}.jsonl"
+    into.parent.mkdir(parents=True, exist_ok=True)
+    done = {(one.adapter, one.steps, one.number, one.rescue, one.spoil, one.breaks) for one in read(into)}
+    began = time.monotonic()
+    for number in range(asked.first, asked.trials or plan.trials):
+        for steps in asked.steps or plan.steps:
+            dice = [
+                one for one in _dice(asked, plan, steps, number)
+                if (agent.name, steps, number, one.rescue, one.spoil, one.breaks) not in done
+            ]  # fmt: skip
+            if not dice:
+                continue
+            made = [*_made(agent, steps, number, dice, asked)]
+            with into.open("ab") as file:
+                file.writelines(msgspec.json.encode(each) + b"\n" for each in made)
+            said = (f"{each.search}@{each.rescue:.2g} {'✓' if each.right else '✗'} {each.probes}" for each in made)
+            print(f"{time.monotonic() - began:6.0f} s  trial {number}, n = {steps}: {' · '.join(said)}", flush=True)
+
+
+def _dice(asked: argparse.Namespace, plan: Plan, steps: int, number: int) -> Sequence[Dice]:
+    if asked.drawn:
+        return [trial.drawn(f"{steps} {number}")]
+    return [Dice(rescue, asked.spoil, asked.breaks) for rescue in asked.rescue or plan.rescues]
+
+
+def _made(agent: Agent, steps: int, number: int, dice: Sequence[Dice], asked: argparse.Namespace) -> Iterator[Trial]:
+    with tempfile.TemporaryDirectory(dir=asked.scratch) as folder:
+        bad = trial.planted(agent, steps, number, f"{folder}/store.db")
+        for one in dice:
+            ways = [*([ONCE] if not one.rescue and not asked.drawn else []), BUDGET, *([OWN] if asked.own else [])]
+            for each in trial.searched(agent, bad, one, ways):
+                yield msgspec.structs.replace(each, drawn=asked.drawn)
+
+
+def read(path: Path) -> list[Trial]:
+    """The trials in a file; a last line that was cut off is none."""
+    if not path.exists():
+        return []
+    return [msgspec.json.decode(line, type=Trial) for line in path.read_bytes().splitlines() if line.endswith(b"}")]
+
+
+def _table(files: Sequence[Path], write: bool) -> None:
+    shown = table.of_trials([one for path in files for one in read(path)])
+    print(shown)
+    if write:
+        sys.path.insert(0, str(_ROOT / "bench"))
+        import page
+
+        page.write("planted", shown, _versions(), "python -m bench.planted")
+
+
+def _versions() -> dict[str, str]:
+    """Of the frameworks: two have environments of their own."""
+    found = {name: version(name) for name in ("langgraph", "temporalio", "playwright")}
+    for name, pins in (("autogen-agentchat", "autogen"), ("crewai", "crewai")):
+        pinned = re.search(rf"^{name}==(\S+)", (_ROOT / f"constraints-{pins}.txt").read_text(), re.MULTILINE)
+        if pinned is not None:
+            found[name] = pinned[1]
+    return found
+
+
+if __name__ == "__main__":
+    main()
