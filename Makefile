@@ -146,13 +146,15 @@ bench:
 bench-planted:
 	@.ci/environment main autogen crewai peer
 	@.ci/browser .venv
-	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 52 --trials 50 --own $(ARGS)
+	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 52 --trials 50 --search budget own $(ARGS)
 	.venv/bin/python -m bench.planted run --agent plain $(ARGS)
-	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 52 --drawn --own $(ARGS)
+	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 --drawn --search budget own $(ARGS)
 	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 --rescue 0 0.5 --breaks 0.2 --trials 50 $(ARGS)
 	.venv/bin/python -m bench.planted run --agent langgraph $(ARGS)
 	.venv/bin/python -m bench.planted run --agent temporal $(ARGS)
 	.venv/bin/python -m bench.planted run --agent playwright $(ARGS)
+	.venv/bin/python -m bench.planted run --agent lockstepd $(ARGS)
+	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 --rescue 0.5 --search once --trials 20 $(ARGS)
 	.venv-autogen/bin/python -m bench.planted run --agent autogen $(ARGS)
 	.venv-crewai/bin/python -m bench.planted run --agent crewai $(ARGS)
 	.venv/bin/python -m bench.planted table --write

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
-from bench.planted import faults, table, trial
+from bench.planted import faults, peer, table, trial
 from bench.planted.agents import AGENTS
 from bench.planted.provider import Dice
 from bench.planted.trial import BUDGET, ONCE, OWN, Agent, Trial
@@ -43,6 +43,7 @@ _PLANS = {
     "langgraph": Plan(trials=200),
     "temporal": Plan(trials=200),
     "playwright": Plan((8,), trials=15),
+    peer.NAME: Plan(trials=20),
 }
 
 
@@ -50,7 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="trials of one agent")
-    run.add_argument("--agent", choices=[*AGENTS], default="plain")
+    run.add_argument("--agent", choices=[*AGENTS, peer.NAME], default="plain")
     run.add_argument("--steps", type=int, nargs="+", help="how long its runs are")
     run.add_argument("--rescue", type=float, nargs="+", help="how likely a probe that kept the fault ends well")
     run.add_argument("--spoil", type=float, default=0.0, help="how likely one that did not ends badly")
@@ -58,7 +59,9 @@ def main() -> None:
     run.add_argument("--drawn", action="store_true", help="rates are drawn from what the search expects")
     run.add_argument("--trials", type=int, help="so many of each")
     run.add_argument("--first", type=int, default=0, help="number of the first one")
-    run.add_argument("--own", action="store_true", help="also with bisect's own budget, which takes longer")
+    run.add_argument(
+        "--search", choices=[ONCE, BUDGET, OWN], nargs="+", help="how is searched; by default with a budget"
+    )
     run.add_argument("--into", type=Path, help="file for what is found, a trial to a line")
     run.add_argument("--scratch", help="directory for the stores, best one in memory")
     shown = commands.add_parser("table", help="the tables")
@@ -73,20 +76,22 @@ def main() -> None:
 
 def _run(asked: argparse.Namespace) -> None:
     plan = _PLANS.get(asked.agent, Plan())
-    agent = AGENTS[asked.agent]()
+    agent = AGENTS[asked.agent]() if asked.agent in AGENTS else None
     into: Path = asked.into or _FOUND / f"{asked.agent}.jsonl"
     into.parent.mkdir(parents=True, exist_ok=True)
-    done = {(one.adapter, one.steps, one.number, one.rescue, one.spoil, one.breaks) for one in read(into)}
+    done = {_key(one) for one in read(into)}
     began = time.monotonic()
     for number in range(asked.first, asked.trials or plan.trials):
         for steps in asked.steps or plan.steps:
-            dice = [
-                one for one in _dice(asked, plan, steps, number)
-                if (agent.name, steps, number, one.rescue, one.spoil, one.breaks) not in done
+            wanted = [(dice, _ways(asked, dice)) for dice in _dice(asked, plan, steps, number)]
+            about = (asked.agent, steps, number)
+            wanted = [
+                (dice, left) for dice, ways in wanted
+                if (left := [way for way in ways if (*about, dice.rescue, dice.spoil, dice.breaks, way) not in done])
             ]  # fmt: skip
-            if not dice:
+            if not wanted:
                 continue
-            made = [*_made(agent, steps, number, dice, asked)]
+            made = [*_made(agent, steps, number, wanted, asked)]
             with into.open("ab") as file:
                 file.writelines(msgspec.json.encode(each) + b"\n" for each in made)
             said = (f"{each.search}@{each.rescue:.2g} {'✓' if each.right else '✗'} {each.probes}" for each in made)
@@ -99,12 +104,26 @@ def _dice(asked: argparse.Namespace, plan: Plan, steps: int, number: int) -> Seq
     return [Dice(rescue, asked.spoil, asked.breaks) for rescue in asked.rescue or plan.rescues]
 
 
-def _made(agent: Agent, steps: int, number: int, dice: Sequence[Dice], asked: argparse.Namespace) -> Iterator[Trial]:
+def _ways(asked: argparse.Namespace, dice: Dice) -> list[str]:
+    if asked.agent == peer.NAME:
+        return [ONCE]
+    return asked.search or [*([ONCE] if not dice.rescue and not asked.drawn else []), BUDGET]
+
+
+def _key(one: Trial) -> tuple[object, ...]:
+    return one.adapter, one.steps, one.number, one.rescue, one.spoil, one.breaks, one.search
+
+
+def _made(
+    agent: Agent | None, steps: int, number: int, wanted: Sequence[tuple[Dice, list[str]]], asked: argparse.Namespace
+) -> Iterator[Trial]:
+    if agent is None:
+        yield from peer.trials(steps, number, [dice for dice, _ in wanted])
+        return
     with tempfile.TemporaryDirectory(dir=asked.scratch) as folder:
         bad = trial.planted(agent, steps, number, f"{folder}/store.db")
-        for one in dice:
-            ways = [*([ONCE] if not one.rescue and not asked.drawn else []), BUDGET, *([OWN] if asked.own else [])]
-            for each in trial.searched(agent, bad, one, ways):
+        for dice, ways in wanted:
+            for each in trial.searched(agent, bad, dice, ways):
                 yield msgspec.structs.replace(each, drawn=asked.drawn)
 
 
