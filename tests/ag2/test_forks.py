@@ -263,3 +263,34 @@ async def _inspect(agent: Agent) -> None:
 
     await lockstep_ag2.attach(agent).ask("Go on.")
     attaching.owner(agent).close()
+
+
+def test_bisect_with_a_good_run_names_the_pair_of_which_either_is_enough() -> None:
+    places = ("door", "window", "roof", "floor")
+    ran: list[str] = []
+
+    def make(bad: tuple[str, ...] = (), name: str = "inspector") -> Agent:
+        turns = [[agents.call("see", n, where=where)] for n, where in enumerate(places)]
+
+        @agents.tool
+        def see(where: str) -> str:
+            """Looks somewhere."""
+            ran.append(where)
+            return f"{'broken' if where in bad else 'fine'} {where}"
+
+        lockstep.mark(see.model.call, effect="read")
+        return Agent(name, "You inspect.", config=agents.says(True, *turns, "Seen."), tools=[see])
+
+    def bad(view: Any) -> bool:
+        with open_store(None) as store:
+            timeline = resolve(store, view.address).timeline
+            effects = [effect for step in timeline.steps for effect in step.effects if effect.kind == "tool"]
+            return any("broken" in str(timeline.outcome(effect)) for effect in effects)
+
+    asyncio.run(_inspect(make(name="good")))
+    asyncio.run(_inspect(make(("window", "floor"))))
+    ran.clear()
+    found = lockstep.bisect("ag2/inspector", make, bad=bad, good="ag2/good")
+    assert (found.verdict, found.causes, found.minimal) == ("culprit", ("4.1", "8.1"), True)
+    # Where the model hears one wrong answer of two, it asks once more: what it asks is known.
+    assert ran == []

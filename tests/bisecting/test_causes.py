@@ -87,6 +87,20 @@ def chained() -> int:
     return settle(owed)
 
 
+@lockstep.tool(effect="read")
+def tell(owed: list[int]) -> str:
+    return f"so far {sum(owed)}"
+
+
+def telling() -> int:
+    """Asks the same each time, and tells somebody what came of it."""
+    owed: list[int] = []
+    for number in range(1, 7):
+        owed.append(look(number)["owed"])
+        tell(owed)
+    return settle(owed)
+
+
 async def aagent() -> int:
     found = await asyncio.gather(*(alook(number) for number in range(1, STEPS + 1)))
     return settle([one["owed"] for one in found])
@@ -212,6 +226,15 @@ def test_where_the_program_asks_what_it_asked_in_the_good_run_that_one_answers()
             reader = store.run("bad", probe.address.partition("@")[2])
             lent += [event.name for _, event in reader.heads(reader.streams[0].id) if event.kind is Kind.END]
     assert "lent" in lent
+
+
+def test_what_is_asked_as_it_was_keeps_its_answer_also_where_others_are_asked_for_real() -> None:
+    """With one wrong answer of two, what is told is in no record. The other wrong answer is not asked for anew: then
+    one of them would seem to be enough."""
+    both(telling, 2, 5)
+    found = lockstep.bisect("bad", telling, good="good")
+    assert (found.verdict, found.causes, found.minimal) == ("culprit", ("3.1", "9.1"), True)
+    assert (asked, found.live_calls > 0) == ([], True)
 
 
 def test_what_the_records_do_not_answer_is_asked_for_real_and_last() -> None:
@@ -465,3 +488,11 @@ def _store() -> str:
     from lockstep.log.store import locate
 
     return str(locate())
+
+
+def test_an_edit_reaches_a_call_that_is_asked_again_after_others_were_asked_another_way() -> None:
+    """After another first answer what is told is another thing; what comes behind that has the edit that it is given."""
+    record("bad", telling)
+    done = lockstep.fork("bad:9", telling, edits={"1.1:owed": 500, "9.1:owed": 700}, live=["tell"], branch="both")
+    assert done.report.answers.get("edited") == 2 and done.report.unreached == ()
+    assert done.result == 500 + 700 + 4 * 450

@@ -60,8 +60,10 @@ class Cut(msgspec.Struct, frozen=True):
         return kept if kept not in self.edits else self.label
 
     def policy(self, live: Sequence[str], tail: str, rules: EffectRules) -> Policy:
-        """What a probe there may run for real, of what was allowed."""
-        found = policies.given((), "record", rules) if self.free else policies.given(live, tail, rules)
+        """What a probe there may run for real, of what was allowed. Where another run's answers are given for some
+        calls, all others keep theirs: what is asked as it was is answered as it was, also behind them."""
+        kept = tail or ("reuse" if self.beside else "")
+        found = policies.given((), "record", rules) if self.free else policies.given(live, kept, rules)
         return msgspec.structs.replace(found, beside=self.beside)
 
 

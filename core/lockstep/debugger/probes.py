@@ -90,6 +90,8 @@ class Series:
             about["within"] = cut.within
         if cut.free:
             about["free"] = True
+        if cut.beside:
+            about["others"] = "kept"
         if nth > 1:
             about["nth"] = nth
         return f"{PREFIX}{cut.name}-{canonical.digest(about).hex()[:_DIGITS]}"

@@ -2,7 +2,7 @@
 
 In this order:
 
-* an edited call gets its edited answer;
+* an edited call gets its edited answer, also where its lane has gone another way before it and comes back to it;
 * where an edit lies before the step that is forked, calls are served past it: from the record, as long as each lane
   makes the recorded calls in the recorded order, up to that step. The first that is another one ends this;
 * a call that the record has no answer for gets the one of another run, if the policy names one that has it;
@@ -143,6 +143,11 @@ class Tail:
             policy = self.plan.policy
             found = judge(kind, name, request, declared, policy.rules)
             recorded = self._unused.find(key, lane)
+            edit = self.unreached.pop(recorded.begin.pos, None) if recorded is not None else None
+            if recorded is not None and edit is not None:
+                # The lane went another way before it, and has come back to ask this.
+                self._use(recorded)
+                return Answer("edited", edit=edit)
             if recorded is None and self._beside is not None and policy.lends(kind, name, request):
                 pieces = self._beside.take(key, lane)
                 if pieces is not None:
