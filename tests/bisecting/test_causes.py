@@ -491,7 +491,7 @@ def _store() -> str:
 
 
 def test_an_edit_reaches_a_call_that_is_asked_again_after_others_were_asked_another_way() -> None:
-    """After another first answer what is told is another thing; what comes behind that has the edit that it is given."""
+    """After another first answer what is told is another thing; what comes behind has the edit that it is given."""
     record("bad", telling)
     done = lockstep.fork("bad:9", telling, edits={"1.1:owed": 500, "9.1:owed": 700}, live=["tell"], branch="both")
     assert done.report.answers.get("edited") == 2 and done.report.unreached == ()
