@@ -150,6 +150,7 @@ bench-planted:
 	.venv/bin/python -m bench.planted run --agent plain $(ARGS)
 	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 --drawn --search budget own $(ARGS)
 	.venv/bin/python -m bench.planted run --agent plain --steps 8 16 --rescue 0 0.5 --breaks 0.2 --trials 50 $(ARGS)
+	.venv/bin/python -m bench.planted run --agent plain-quoting $(ARGS)
 	.venv/bin/python -m bench.planted run --agent langgraph $(ARGS)
 	.venv/bin/python -m bench.planted run --agent temporal $(ARGS)
 	.venv/bin/python -m bench.planted run --agent playwright $(ARGS)

@@ -40,6 +40,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 _PLANS = {
     "plain": Plan(faults.STEPS, faults.RESCUES, 200),
+    "plain-quoting": Plan((8, 16, 52), (0.5,), 100),
     "langgraph": Plan(trials=200),
     "temporal": Plan(trials=200),
     "playwright": Plan((8,), trials=15),

@@ -18,14 +18,14 @@ from lockstep.debugger.view import View
 
 
 class Plain:
-    """Plain Python, all in process."""
+    """Plain Python, all in process. `quoting`: its outcome says some of what it stands on."""
 
-    name = "plain"
-
-    def __init__(self) -> None:
+    def __init__(self, *, quoting: bool = False) -> None:
         from bench.planted import plain
 
+        self.name = "plain-quoting" if quoting else "plain"
         self._plain = plain
+        self._target: Callable[[], Any] = plain.quoting if quoting else plain.agent
         self.provider: Provider = plain.provider
 
     def places(self, steps: int, kind: str) -> Sequence[int]:
@@ -35,10 +35,10 @@ class Plain:
         return faults.by_program(steps, kind, at, seed)
 
     def record(self, case: Case, store: str) -> str:
-        return self._plain.record(case, store)
+        return self._plain.record(case, store, self._target)
 
     def target(self, store: str) -> Any:
-        return self._plain.agent
+        return self._target
 
     def total(self, view: View) -> int | None:
         return self._plain.total_of(view)
@@ -118,6 +118,7 @@ class Flowed:
 
 AGENTS: dict[str, Callable[[], Agent]] = {
     "plain": Plain,
+    "plain-quoting": partial(Plain, quoting=True),
     "langgraph": Graphed,
     "temporal": Flowed,
     **{name: partial(Framed, name) for name in FRAMEWORKS},

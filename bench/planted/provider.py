@@ -46,12 +46,10 @@ class Broke(Exception):
 class Provider:
     """Answers one agent at a time.
 
-    calls    how many answers it gave since it began
     planted  the wrong answer as it was given, "" before that
     """
 
     def __init__(self) -> None:
-        self.calls = 0
         self.planted = ""
         self._case = Case("", (), "", 0)
         self._dice: Dice | None = None
@@ -75,7 +73,6 @@ class Provider:
         self._seed, self._begun, self._each = seed, False, None
         self._spoils = self._breaks = 0
         self._words = random.Random(f"{seed} words")
-        self.calls = 0
 
     @property
     def steps(self) -> int:
@@ -84,7 +81,6 @@ class Provider:
     def answer(self, step: int, order: int, total: int) -> str:
         """What is said at a step. `order`: which one it is asked about; `total`: what the agent has counted so far.
         Raises Broke where it does not come."""
-        self.calls += 1
         case, role = self._case, self._case.roles[step - 1]
         wrong = self._dice is None and step == case.at
         text = faults.said(role, order, wrong=wrong, chance=self._words)
@@ -95,6 +91,7 @@ class Provider:
         if not self._begun:
             self._begin(self._dice, step, right=total == case.total(step - 1))
         if step == self._breaks:
+            self._next(f"{self._seed} again")  # nobody is asked what became of this probe, and so another one comes
             raise Broke(f"nothing came at step {step}")
         if step == self._spoils:
             return f"{text} recounted: {case.total(step) + 7000}"

@@ -10,6 +10,7 @@ from bench.planted import faults
 from bench.planted.shares import share
 from bench.planted.trial import BUDGET, ONCE, OWN, Trial, budget, enough
 
+_PEER = "lockstepd"
 _SEARCHES = (ONCE, BUDGET, OWN)
 # Of those whose model says what comes next, the instructions come as a tool's answer.
 _ASK_FOR_IT = ("autogen", "crewai", "playwright", "ag2", "plain-http", "create_agent")
@@ -21,7 +22,8 @@ def of_trials(trials: Sequence[Trial]) -> str:
     parts = [
         _cells("**Plain Python.**", [one for one in steady if one.adapter == "plain"]),
         _baselines([one for one in steady if one.adapter == "plain"]),
-        _cells("**In each framework.**", [one for one in steady if one.adapter != "plain"]),
+        _cells("**In each framework.**", [one for one in steady if one.adapter not in ("plain", _PEER)]),
+        _beside(steady),
         _kinds([one for one in steady if one.search == BUDGET]),
         _calibration(trials),
         _broken([one for one in trials if one.breaks]),
@@ -72,6 +74,31 @@ def _baselines(trials: Sequence[Trial]) -> str:
     return f"**Beside it, on the same faults of plain Python.**\n\n{_markdown(heads, lines)}" if lines else ""
 
 
+def _beside(trials: Sequence[Trial]) -> str:
+    """The peer and plain Python on the same faults: those that both were tried on."""
+    lines = []
+    for peers in _grouped([one for one in trials if one.adapter == _PEER], _by_cell):
+        one = peers[0]
+        numbers = {each.number for each in peers}
+        ours = [
+            each for each in trials
+            if (each.adapter, each.steps, each.rescue) == ("plain", one.steps, one.rescue) and each.number in numbers
+        ]  # fmt: skip
+        for title, made in (
+            (_PEER, peers),
+            *((f"plain, `{way}`", [each for each in ours if each.search == way]) for way in (ONCE, BUDGET)),
+        ):
+            probes = [each.probes for each in made]
+            if made:
+                lines.append((
+                    str(one.steps), f"{one.rescue:g}", title, str(len(made)), share([each.right for each in made]),
+                    f"{mean(probes):.1f}", str(max(probes)), f"{mean(each.live for each in made):.0f}",
+                    f"{median(each.seconds for each in made):.2f}", f"{median(each.recording for each in made):.2f}",
+                ))  # fmt: skip
+    heads = ("n", "rescue", "", "trials", "exact", "probes", "most", "live calls", "search, s", "recording, s")
+    return f"**Beside lockstepd**, on the same faults.\n\n{_markdown(heads, lines)}" if lines else ""
+
+
 def _kinds(trials: Sequence[Trial]) -> str:
     """How many of each kind, over all rates and lengths."""
     adapters = sorted({one.adapter for one in trials}, key=_place)
@@ -120,7 +147,7 @@ def _broken(trials: Sequence[Trial]) -> str:
 
 
 def _place(adapter: str) -> tuple[int, str]:
-    order = ("plain", "langgraph", "temporal", "autogen", "crewai", "playwright")
+    order = ("plain", "plain-quoting", "langgraph", "temporal", "autogen", "crewai", "playwright")
     return (order.index(adapter) if adapter in order else len(order)), adapter
 
 
