@@ -224,13 +224,17 @@ def _told(density: Sequence[float]) -> Chance:
 # Which probe is next.
 
 
-def following(belief: Belief, count: int = 1, feared: tuple[Rate, Rate] = FEARED) -> tuple[int, ...]:
+def following(
+    belief: Belief, count: int = 1, feared: tuple[Rate, Rate] = FEARED, under_way: Sequence[int] = ()
+) -> tuple[int, ...]:
     """The cuts of the `count` probes that tell most when made at once, the most telling first; fewer, or none, where no
     more of them would tell anything. One cut may be named more than once. `feared`: rescues and spoiled probes for
-    which they are chosen."""
+    which they are chosen; `under_way`: cuts of probes whose outcomes are not known yet."""
     chosen: list[int] = []
     judgeable = _judgeable(belief)
     worlds = [(1.0, msgspec.structs.replace(belief, rescue=feared[0], spoil=feared[1]))]
+    for cut in under_way:
+        worlds = [each for weight, world in worlds for each in _outcomes(weight, world, cut)]
     while len(chosen) < count:
         gains = [0.0] * (belief.last + 1)
         for weight, world in worlds:

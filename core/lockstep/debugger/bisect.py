@@ -8,18 +8,20 @@ Who runs a probe is not known here (`Runner`): a command in a process of its own
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from lockstep.debugger import belief as beliefs
-from lockstep.debugger import causes, noisy, shrinking, swaps, words
+from lockstep.debugger import causes, noisy, parting, shrinking, swaps, underway, words
 from lockstep.debugger import cuts as places
 from lockstep.debugger import predicate as predicates
 from lockstep.debugger import search as searches
 from lockstep.debugger import verdict as verdicts
+from lockstep.debugger.conduct import Conduct, Crew, Outcome
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.predicate import Predicate
 from lockstep.debugger.preview import Preview, preview
@@ -27,7 +29,7 @@ from lockstep.debugger.probes import Made, Series
 from lockstep.debugger.search import GOOD, SKIP, Search
 from lockstep.debugger.swaps import Swap
 from lockstep.debugger.unchanged import Alike
-from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Located, Probe, Verdict, Wanted
+from lockstep.debugger.verdict import NOT_RECORDED, NOT_REPRODUCIBLE, Asking, Located, Probe, Verdict, Wanted
 from lockstep.debugger.view import Plain, View, ended_by_itself, view
 from lockstep.errors import Code, EditError, LockstepError, TargetError
 from lockstep.log.model import RunState, Value
@@ -43,25 +45,29 @@ class Aim(msgspec.Struct, frozen=True):
                 until the answer has that probability
     probes      how many there may be; None: as many as it takes, and where they are repeated `belief.most`
     prior       of each place where a probe can leave the run but the first, how likely the culprit is there, in any
-                unit; None: by what of the outcome came from there (`prior`). For searches that repeat probes
+                unit; None: by what of the outcome came from there (`prior`). For searches that repeat probes,
+                or make several at once
+    jobs        how many probes may be under way at once
     """
 
     confidence: float | None = None
     probes: int | None = None
     prior: Sequence[float] | None = None
+    jobs: int = 1
 
     def __post_init__(self) -> None:
         if self.confidence is not None and not 0.5 < self.confidence < 1:
             raise ValueError(f"a confidence is more than 0.5 and less than 1, not {self.confidence:g}")
         if self.probes is not None and self.probes < 1:
             raise ValueError(f"a search makes at least one probe, not {self.probes}")
+        if self.jobs < 1:
+            raise ValueError(f"probes are made by at least one job, not {self.jobs}")
 
 
 ONCE = Aim()
 
-# Yields the probes that are wanted, is sent each as it was judged; returns where the search over steps ended, and the
-# one among the answers of the step.
-type Searching = Generator[Wanted, Probe, tuple[Located, Located | None]]
+# Returns where the search over steps ended, and the one among the answers of the step.
+type Searching = Asking[tuple[Located, Located | None]]
 
 # Runs a probe under a branch name, anew.
 type Runner = Callable[[Cut, str], Made]
@@ -83,6 +89,7 @@ class Inquiry(msgspec.Struct, frozen=True):
     shrink    whether the culprit's answer is made as small as it can be
     most      how many probes there may be in all, None for as many as it takes
     passes    whether probes may make no live call, for each time that answers are tried
+    jobs      how many probes the search has under way at once
     """
 
     run: str
@@ -97,6 +104,7 @@ class Inquiry(msgspec.Struct, frozen=True):
     shrink: bool = False
     most: int | None = None
     passes: tuple[bool, ...] = (True, False)
+    jobs: int = 1
 
 
 def begin(
@@ -142,7 +150,7 @@ def begin(
         raise TargetError(Code.NO_PREDICATE, f"nobody can say whether {recorded.address} is bad: {told.why}")
     if told.judged == GOOD:
         return verdicts.unsearched(NOT_REPRODUCIBLE, recorded.address, f"it is not bad: {told.why}")
-    options: Value = {"ran": ran, "good": good, "live": [*sorted(policy.live)], "tail": policy.tail}
+    options: dict[str, Value] = {"ran": ran, "good": good, "live": [*sorted(policy.live)], "tail": policy.tail}
     series = Series(store, run, path, branch, options, again=again, alike=alike, plain=plain)
     differing = swaps.between(store, recorded.address, good) if good else ()
     cuts = swaps.cuts(place.timeline, differing, good) if good else places.of_run(place.timeline)
@@ -151,10 +159,10 @@ def begin(
         return verdicts.unsearched(NOT_RECORDED, recorded.address, why)
     if not good:
         _can_finish(place.timeline, cuts, policy)
-    if aim.confidence is not None and aim.prior is None:
+    if (aim.confidence is not None or (aim.jobs > 1 and not good)) and aim.prior is None:
         from lockstep.debugger import prior as priors  # of use to few, and costs a search's start a twentieth
 
-        every = cuts if good else places.of_answers(place.timeline, cuts)
+        every = cuts if good or aim.confidence is None else places.of_answers(place.timeline, cuts)
         weights = priors.of_cuts(place.timeline, every, recorded.address)
         aim = msgspec.structs.replace(aim, prior=weights)
     # For free first, where anything else is allowed.
@@ -178,6 +186,7 @@ def begin(
         shrink,
         aim.probes,
         passes,
+        aim.jobs,
     )
 
 
@@ -210,54 +219,89 @@ def default(recorded: View) -> Predicate:
     return predicates.like(recorded)
 
 
-def run(inquiry: Inquiry, runner: Runner, tell: Tell | None = None) -> Verdict:
-    """Makes the probes and says what they show."""
-    tried: list[Probe] = []
-    course, series = _course(inquiry, tried), inquiry.series
-    try:
-        wanted = next(course)
-        while True:
-            if tell is not None:
-                tell(wanted, tried)
-            nth = series.turn(wanted.cut)
-            before = series.before(wanted.cut, nth)
-            try:
-                made = runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
-                tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
-            except EditError as error:
-                tried.append(_not_made(inquiry, wanted.cut, error))
-            wanted = course.send(tried[-1])
-    except StopIteration as ended:
-        found: Verdict = ended.value
-        return found
+def run(inquiry: Inquiry, runner: Runner | Crew, tell: Tell | None = None) -> Verdict:
+    """Makes the probes and says what they show. `runner`: makes one, in this process; or a crew that makes several at
+    once."""
+    crew = _Alone(runner) if callable(runner) else runner
+    conduct = _conduct(inquiry, crew.jobs)
+    while not _ordered(conduct, crew):
+        if tell is not None and conduct.found is None:
+            tell(conduct.wanted, conduct.tried)
+        conduct.ended(*crew.next())
+    return _told(inquiry, conduct)
 
 
-async def arun(inquiry: Inquiry, runner: ARunner) -> Verdict:
+async def arun(inquiry: Inquiry, runner: ARunner | Crew) -> Verdict:
     """As `run`, with probes that are awaited."""
-    tried: list[Probe] = []
-    course, series = _course(inquiry, tried), inquiry.series
-    try:
-        wanted = next(course)
-        while True:
-            nth = series.turn(wanted.cut)
-            before = series.before(wanted.cut, nth)
+    if not callable(runner):
+        conduct = _conduct(inquiry, runner.jobs)
+        while not _ordered(conduct, runner):
+            conduct.ended(*await asyncio.to_thread(runner.next))
+        return _told(inquiry, conduct)
+    conduct = _conduct(inquiry, 1)
+    while conduct.found is None:
+        for flight in conduct.due():
             try:
-                made = await runner(wanted.cut, series.name(wanted.cut, nth)) if before is None else None
-                tried.append(series.probe(wanted.cut, inquiry.predicate, made, before))
+                outcome: Outcome = await runner(flight.cut, flight.branch)
             except EditError as error:
-                tried.append(_not_made(inquiry, wanted.cut, error))
-            wanted = course.send(tried[-1])
-    except StopIteration as ended:
-        found: Verdict = ended.value
-        return found
+                outcome = error
+            conduct.ended(flight.number, outcome)
+    return _told(inquiry, conduct)
 
 
-def _not_made(inquiry: Inquiry, cut: Cut, error: EditError) -> Probe:
-    """A probe whose answers the framework of the run cannot give: nothing ran."""
-    return Probe(inquiry.run, cut.place, SKIP, str(error), 0, 0.0, False)
+def _ordered(conduct: Conduct, crew: Crew) -> bool:
+    """Has ended what is needless, and made what is due. Whether the search has ended, and nothing is under way."""
+    for flight in conduct.needless():
+        crew.end(flight.number)
+    for flight in conduct.due():
+        crew.begin(flight.number, flight.cut, flight.branch)
+    # What was found from before may have made others needless.
+    for flight in conduct.needless():
+        crew.end(flight.number)
+    return conduct.found is not None and not conduct.flying
 
 
-def _course(inquiry: Inquiry, tried: Sequence[Probe]) -> Generator[Wanted, Probe, Verdict]:
+class _Alone:
+    """Makes probes one after another, in this process."""
+
+    jobs = 1
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._asked: tuple[int, Cut, str] | None = None
+
+    def begin(self, number: int, cut: Cut, branch: str) -> None:
+        self._asked = number, cut, branch
+
+    def end(self, number: int) -> None:
+        raise AssertionError("one that is made while it is waited for cannot become needless")
+
+    def next(self) -> tuple[int, Outcome]:
+        assert self._asked is not None
+        number, cut, branch = self._asked
+        try:
+            return number, self._runner(cut, branch)
+        except EditError as error:
+            return number, error
+
+
+def _conduct(inquiry: Inquiry, jobs: int) -> Conduct:
+    tried: list[Probe] = []
+    conduct = Conduct(_course(inquiry, tried), inquiry.run, inquiry.series, inquiry.predicate, jobs, tried)
+    conduct.begin()
+    return conduct
+
+
+def _told(inquiry: Inquiry, conduct: Conduct) -> Verdict:
+    """With all that it took, also what was of no use."""
+    assert conduct.found is not None
+    whole = verdicts.cost(conduct.tried)
+    whole["live_calls"] += conduct.dropped_calls
+    seconds = time.monotonic() - inquiry.began
+    return msgspec.structs.replace(conduct.found, **whole, ended=conduct.dropped, seconds=seconds)
+
+
+def _course(inquiry: Inquiry, tried: Sequence[Probe]) -> Asking[Verdict]:
     """All searches of it, one after another. `tried`: each probe as it is judged, before it is sent."""
     located, inner = yield from inquiry.searching
     found = _concluded(inquiry, tried, located, inner)
@@ -265,7 +309,7 @@ def _course(inquiry: Inquiry, tried: Sequence[Probe]) -> Generator[Wanted, Probe
         return found
     left = None if inquiry.most is None else inquiry.most - len(tried)
     small = yield from shrinking.over(
-        inquiry.series.store, inquiry.timeline, found, inquiry.swaps, inquiry.good, left, inquiry.passes
+        inquiry.series.store, inquiry.timeline, found, inquiry.swaps, inquiry.good, left, inquiry.passes, inquiry.jobs
     )  # fmt: skip
     return msgspec.structs.replace(small, seconds=time.monotonic() - inquiry.began, **verdicts.cost(tried))
 
@@ -285,8 +329,12 @@ def _over_steps(timeline: Timeline, cuts: Sequence[Cut], aim: Aim) -> Searching:
     if aim.confidence is not None:
         return (yield from _surely(timeline, cuts, aim, aim.confidence))
     known = searches.whole(len(cuts) - 1)
+    # Several at once leave in other places than one after another.
+    late = timeline.is_native and aim.jobs == 1
     over = (
-        _over_checkpoints(timeline, cuts, known, aim.probes) if timeline.is_native else _over(cuts, known, aim.probes)
+        _over_checkpoints(timeline, cuts, known, aim.probes)
+        if late
+        else _over(cuts, known, aim.jobs, aim.probes, aim.prior or (), reach=timeline.is_native)
     )
     located = yield from over
     if located.cut is None:
@@ -295,7 +343,7 @@ def _over_steps(timeline: Timeline, cuts: Sequence[Cut], aim: Aim) -> Searching:
     if len(inner) < 2:
         return located, None
     left = None if aim.probes is None else aim.probes - located.made
-    return located, (yield from _over(inner, searches.within(len(inner) - 1), left))
+    return located, (yield from _over(inner, searches.within(len(inner) - 1), aim.jobs, left))
 
 
 def _surely(timeline: Timeline, cuts: Sequence[Cut], aim: Aim, confidence: float) -> Searching:
@@ -303,7 +351,7 @@ def _surely(timeline: Timeline, cuts: Sequence[Cut], aim: Aim, confidence: float
     sure, and learn the same of how probes err."""
     cuts = places.of_answers(timeline, cuts)
     budget = aim.probes if aim.probes is not None else beliefs.most(len(cuts) - 1)
-    located = yield from noisy.over(cuts, beliefs.begun(len(cuts) - 1, aim.prior), confidence, budget)
+    located = yield from noisy.over(cuts, beliefs.begun(len(cuts) - 1, aim.prior), confidence, budget, aim.jobs)
     cut = located.cut
     if cut is None:
         return located, None
@@ -315,7 +363,7 @@ def _surely(timeline: Timeline, cuts: Sequence[Cut], aim: Aim, confidence: float
 
 def _over_checkpoints(
     timeline: Timeline, cuts: Sequence[Cut], known: Search, most: int | None = None
-) -> Generator[Wanted, Probe, Located]:
+) -> Asking[Located]:
     """As `_over`, where nothing before a cut is run: late cuts are cheap. A first, cheap one shows whether the program
     does again what it did. Then one that keeps nothing tells most: it goes its own way at the first answer that
     is another one, and that is the next to be tried. Where it does only some of it again, that may be two probes
@@ -337,7 +385,7 @@ def _over_checkpoints(
             at, guessed = guess, True
         good = cuts[known.good].place if known.good >= 0 else ""
         bad = cuts[known.bad].place if known.bad < len(cuts) else ""
-        probe = yield Wanted(cuts[at], max(budget, searches.left(known)), good, bad)
+        probe = (yield (Wanted(cuts[at], max(budget, searches.left(known)), good, bad),)).probe
         budget -= 1
         made += 1
         reached = _reached(cuts, probe, at)
@@ -358,28 +406,45 @@ def _over_swaps(
     timeline: Timeline, differing: Sequence[Swap], good: str, aim: Aim, passes: Sequence[bool]
 ) -> Searching:
     """The answers that cure it."""
-    return (yield from causes.over(timeline, differing, good, aim.probes, passes)), None
+    return (yield from causes.over(timeline, differing, good, aim.probes, passes, aim.jobs)), None
 
 
 def _over_answers(cuts: Sequence[Cut], aim: Aim) -> Searching:
     last = len(cuts) - 1
     if aim.confidence is None:
-        return (yield from _over(cuts, searches.whole(last), aim.probes)), None
+        return (yield from _over(cuts, searches.whole(last), aim.jobs, aim.probes, aim.prior or ())), None
     budget = aim.probes if aim.probes is not None else beliefs.most(last)
-    return (yield from noisy.over(cuts, beliefs.begun(last, aim.prior), aim.confidence, budget)), None
+    return (yield from noisy.over(cuts, beliefs.begun(last, aim.prior), aim.confidence, budget, aim.jobs)), None
 
 
-def _over(cuts: Sequence[Cut], known: Search, most: int | None = None) -> Generator[Wanted, Probe, Located]:
+def _over(
+    cuts: Sequence[Cut],
+    known: Search,
+    jobs: int,
+    most: int | None = None,
+    weights: Sequence[float] = (),
+    *,
+    reach: bool = False,
+) -> Asking[Located]:
+    """By probes that are each taken at its word, as many at once as there may be. `reach`: one that got the recorded
+    answers up to a later cut, though it was not given them, is a probe of that cut."""
+    flying = underway.Flying(parting.falling(len(cuts) - 1, weights))
     made = 0
-    while (at := searches.following(known)) is not None:
-        if made == most:
-            return Located(known, cuts, made=made, stopped=_spent(made))
+    while True:
+        wanted = flying.wanted(known, jobs if most is None else min(jobs, most - made))
+        if not wanted:
+            stopped = _spent(made) if searches.following(known) is not None else ""
+            return Located(known, cuts, made=made, stopped=stopped)
         good = cuts[known.good].place if known.good >= 0 else ""
         bad = cuts[known.bad].place if known.bad < len(cuts) else ""
-        probe = yield Wanted(cuts[at], searches.left(known), good, bad)
+        told = yield tuple(Wanted(cuts[at], searches.left(known), good, bad) for at in wanted)
         made += 1
-        known = searches.told(known, at, probe.judged)
-    return Located(known, cuts, made=made)
+        at = cuts.index(told.cut)
+        flying.ended(at, told.probe.found)
+        if known.good < at < known.bad:
+            good_upto = reach and told.probe.judged == GOOD
+            of = min(_reached(cuts, told.probe, at), known.bad - 1) if good_upto else at
+            known = searches.told(known, of, told.probe.judged)
 
 
 def _spent(probes: int) -> str:

@@ -10,19 +10,19 @@ All of it without a live call first, as far as the two records have the answers;
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
+from lockstep.debugger import parting, trying, underway
 from lockstep.debugger import search as searches
 from lockstep.debugger import swaps as swapping
-from lockstep.debugger import trying
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.minimal import Chosen
 from lockstep.debugger.search import GOOD, SKIP, Judged, Search
 from lockstep.debugger.swaps import Swap
 from lockstep.debugger.trying import Purse, Trial
-from lockstep.debugger.verdict import Cure, Located, Probe, Wanted
+from lockstep.debugger.verdict import Asking, Cure, Located, Wanted
 from lockstep.log.timeline import Timeline
 
 # Cuts in a row of which free probes say nothing, after which the others are not expected to be had for free either.
@@ -30,8 +30,13 @@ _MISSES = 3
 
 
 def over(
-    timeline: Timeline, swaps: Sequence[Swap], good: str, most: int | None, passes: Sequence[bool]
-) -> Generator[Wanted, Probe, Located]:
+    timeline: Timeline,
+    swaps: Sequence[Swap],
+    good: str,
+    most: int | None,
+    passes: Sequence[bool],
+    jobs: int = 1,
+) -> Asking[Located]:
     """Searches the answers that differ from those of the `good` run. `passes`: whether probes are free, for each time
     that all is tried."""
     cuts = swapping.cuts(timeline, swaps, good)
@@ -47,7 +52,7 @@ def over(
     purse = Purse(most)
     known = searches.whole(count)
     for free in passes:
-        known = yield from _parted(cuts, known, trial, purse, free=free)
+        known = yield from _parted(cuts, known, trial, purse, jobs, free=free)
         if known.found is not None or purse.spent:
             break
     if known.found is None or not 0 < known.found <= count:
@@ -56,7 +61,7 @@ def over(
     trial.items = frozenset(range(known.good, count))
     found = trial.smallest()
     for free in passes:
-        found = yield from trying.once(trial, purse, [known.good], free=free)
+        found = yield from trying.once(trial, purse, [known.good], free=free, jobs=jobs)
         if found.proven or purse.spent or not trial.open:
             break
     cure = Cure(tuple(swaps[number].at for number in found.items), found.proven, purse.stopped)
@@ -67,16 +72,19 @@ def _cures(judged: Judged) -> bool | None:
     return None if judged == SKIP else judged == GOOD
 
 
-def _parted(
-    cuts: Sequence[Cut], known: Search, trial: Trial, purse: Purse, *, free: bool
-) -> Generator[Wanted, Probe, Search]:
+def _parted(cuts: Sequence[Cut], known: Search, trial: Trial, purse: Purse, jobs: int, *, free: bool) -> Asking[Search]:
     """The search over cuts, of which each one's answer is known of its set of answers too."""
     count = len(cuts) - 1
     missed: set[int] = set()
-    while (at := searches.following(known)) is not None and not purse.spent and len(missed) < _MISSES:
+    flying = underway.Flying(parting.level(count))
+    while len(missed) < _MISSES and (wanted := flying.wanted(known, purse.room(jobs))):
         good = cuts[known.good].place if known.good >= 0 else ""
         bad = cuts[known.bad].place if known.bad <= count else ""
-        probe = yield Wanted(msgspec.structs.replace(cuts[at], free=free), searches.left(known), good, bad)
+        told = yield tuple(
+            Wanted(msgspec.structs.replace(cuts[at], free=free), searches.left(known), good, bad) for at in wanted
+        )
+        at, probe = cuts.index(msgspec.structs.replace(told.cut, free=cuts[0].free)), told.probe
+        flying.ended(at, probe.found)
         purse.made += 1
         chosen = frozenset(range(at, count))
         if free and trying.wanting(probe):
@@ -84,6 +92,7 @@ def _parted(
             trial.costly.add(chosen)
         elif chosen:
             trial.known[chosen] = _cures(probe.judged)
-        known = searches.told(known, at, probe.judged)
+        if known.good < at < known.bad:
+            known = searches.told(known, at, probe.judged)
     # What was not to be had for free is tried again.
     return msgspec.structs.replace(known, skipped=known.skipped - missed, in_row=0) if missed else known

@@ -48,6 +48,22 @@ def smallest(items: Iterable[int], known: Known, likely: Sequence[int] = ()) -> 
     return (yield from _checked(sorted([*first, *rest]), known))
 
 
+def ahead(
+    items: Iterable[int], known: Known, likely: Sequence[int], chosen: Chosen, most: int
+) -> tuple[Chosen, ...]:  # fmt: skip
+    """The set that is asked about, and those that are asked about next, up to `most`, as long as none of them has the
+    effect."""
+    found = [chosen]
+    told = dict(known)
+    while len(found) < most:
+        told[found[-1]] = False
+        try:
+            found.append(next(smallest(items, told, likely)))
+        except StopIteration:
+            break
+    return tuple(found)
+
+
 def _ask(chosen: Iterable[int], known: Known) -> Generator[Chosen, bool | None, bool | None]:
     asked = frozenset(chosen)
     if asked not in known:

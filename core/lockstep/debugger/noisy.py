@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from lockstep.debugger import belief as beliefs
 from lockstep.debugger import words
 from lockstep.debugger.belief import Belief
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.search import GOOD, PATIENCE, SKIP, Search
-from lockstep.debugger.verdict import Located, Probe, Wanted
+from lockstep.debugger.verdict import Asking, Located, Probe, Wanted
 
 
 def over(
-    cuts: Sequence[Cut], belief: Belief, confidence: float, budget: int
-) -> Generator[Wanted, Probe, Located]:  # fmt: skip
-    """Probes until one answer has that probability, or `budget` probes were made. The belief is about these cuts."""
+    cuts: Sequence[Cut], belief: Belief, confidence: float, budget: int, jobs: int = 1
+) -> Asking[Located]:  # fmt: skip
+    """Probes until one answer has that probability, or `budget` probes were made. The belief is about these cuts.
+
+    `jobs` of them are under way at once. None of these is left out, also where the answer is known before it has ended:
+    how long a probe takes may have to do with how it ends, and those that end first are no fair sample.
+    """
+    flying: list[int] = []
     made = lost = 0
     stopped = ""
-    while beliefs.settled(belief, confidence) is None and not stopped:
-        told = beliefs.following(belief)
-        if made >= budget:
-            stopped = f"the budget of {words.number(made, 'probe')} is reached"
-        elif lost >= PATIENCE:
-            stopped = f"{lost} probes in a row could not be judged"
-        elif not told:
-            stopped = "no other probe would tell more"
-        else:
-            at = told[0]
-            probe = yield _wanted(cuts, belief, confidence, at, budget - made)
-            made += 1
-            lost = lost + 1 if probe.judged == SKIP else 0
-            # One that got the recorded answers up to a later cut, though it was not given them, is a probe of that cut.
-            of = _reached(cuts, probe, at) if probe.judged == GOOD else at
-            belief = beliefs.told(belief, of, probe.judged, certain=_is_no_sample(cuts, probe, at))
+    while True:
+        stopped = ""
+        while beliefs.settled(belief, confidence) is None and len(flying) < jobs:
+            told = beliefs.following(belief, under_way=flying)
+            if made + len(flying) >= budget:
+                stopped = f"the budget of {words.number(made, 'probe')} is reached"
+            elif lost >= PATIENCE:
+                stopped = f"{lost} probes in a row could not be judged"
+            elif not told:
+                stopped = "no other probe would tell more"
+            if stopped:
+                break
+            flying.append(told[0])
+        if not flying:
+            break
+        ended = yield tuple(_wanted(cuts, belief, confidence, at, budget - made) for at in flying)
+        at, probe = cuts.index(ended.cut), ended.probe
+        flying.remove(at)
+        made += 1
+        lost = lost + 1 if probe.judged == SKIP else 0
+        # One that got the recorded answers up to a later cut, though it was not given them, is a probe of that cut.
+        of = _reached(cuts, probe, at) if probe.judged == GOOD else at
+        belief = beliefs.told(belief, of, probe.judged, certain=_is_no_sample(cuts, probe, at))
     first, last = beliefs.settled(belief, confidence) or beliefs.span(beliefs.posterior(belief), confidence)
     return Located(Search(len(cuts) - 1, first - 1, last), cuts, belief, made, stopped)
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import count
 from types import CodeType
 from typing import Any
 
 import msgspec
 
-from lockstep.debugger import branches, unchanged
 from lockstep.debugger import predicate as predicates
+from lockstep.debugger import unchanged
+from lockstep.debugger.branches import lived
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.predicate import Predicate
 from lockstep.debugger.unchanged import Alike
@@ -36,6 +37,7 @@ from lockstep.log.store import RunReader, Store
 PREFIX = "bisect-"
 REUSED = "reused"
 _DIGITS = 8
+_GAPS = 32  # probes that may be missing among those of a cut: they were under way when a search was stopped
 _MOST_ENTRIES = 50_000  # of directories that are looked through
 _LARGEST = 1 << 20  # of a file named in a command, beyond which its time and size stand for it
 _NO_CODE = frozenset({"node_modules", "site-packages", "__pycache__"})
@@ -63,7 +65,7 @@ class Series:
     """
 
     def __init__(
-        self, store: Store, run: str, path: str, parent: str, options: Value, *, again: bool = False,
+        self, store: Store, run: str, path: str, parent: str, options: dict[str, Value], *, again: bool = False,
         alike: Alike | None = None, plain: Plain | None = None,
     ) -> None:  # fmt: skip
         self.store = store
@@ -75,34 +77,58 @@ class Series:
         self._alike = alike
         self._plain = plain
         self._made: set[str] = set()
-        self._turns: Counter[str] = Counter()
+        self._turns: dict[str, set[int]] = {}
 
     def turn(self, cut: Cut) -> int:
-        """Which probe of the cut the next one is, from 1."""
-        return 1 + self._turns[self.name(cut)]
+        """Which probe of the cut the next one is, from 1: the first that is not taken."""
+        taken = self._turns.get(self.name(cut), ())
+        return next(nth for nth in count(1) if nth not in taken)
+
+    def take(self, cut: Cut, nth: int) -> None:
+        """From now on the cut's nth probe is one of this bisect."""
+        self._turns.setdefault(self.name(cut), set()).add(nth)
+
+    def kept(self, cut: Cut) -> tuple[int, str] | None:
+        """The first probe of the cut that was run before and is not taken: which one it is, and its branch. Where
+        several were under way when a search was stopped, one may be there and those before it not."""
+        taken = self._turns.get(self.name(cut), set())
+        branches = self.store.run(self.run).branches
+        there = sum(branch.name.startswith(f"{PREFIX}{cut.name}-") for branch in branches)
+        for nth in range(1, there + len(taken) + _GAPS) if there else ():
+            if nth not in taken and (branch := self.before(cut, nth, branches)) is not None:
+                return nth, branch
+        return None
+
+    def drop(self, cut: Cut, nth: int) -> int:
+        """Removes what is left of a probe that was ended, whose number is free again. Returns how many calls had
+        happened in it."""
+        self._turns.get(self.name(cut), set()).discard(nth)
+        calls = 0
+        for branch in self._named(self.name(cut, nth), self.store.run(self.run).branches):
+            if branch.name not in self._made and is_cut_off(self.store, self.run, branch, self._path):
+                calls += lived(self.store.run(self.run, branch.name))
+                self.store.delete_branch(self.run, branch.name)
+        return calls
 
     def name(self, cut: Cut, nth: int = 1) -> str:
         """What the branch of the cut's nth probe is called."""
+        # Where nothing may run for real, it does not matter what else might.
+        options = {**self._options, "live": [], "tail": "record"} if cut.free else self._options
         about: dict[str, Value] = {
-            "parent": self._parent, "at": cut.at, "edits": dict(cut.edits), "options": self._options,
+            "parent": self._parent, "at": cut.at, "edits": dict(cut.edits), "options": options,
         }  # fmt: skip
         if cut.within is not None:
             about["within"] = cut.within
-        if cut.free:
-            about["free"] = True
         if cut.beside:
             about["others"] = "kept"
         if nth > 1:
             about["nth"] = nth
         return f"{PREFIX}{cut.name}-{canonical.digest(about).hex()[:_DIGITS]}"
 
-    def before(self, cut: Cut, nth: int = 1) -> str | None:
+    def before(self, cut: Cut, nth: int = 1, among: Sequence[BranchInfo] | None = None) -> str | None:
         """The branch of the cut's nth probe that was run before, None where there is none. One that was cut off is
-        removed: what it would have done is not known."""
-        name = self.name(cut, nth)
-        for branch in self.store.run(self.run).branches:
-            if branch.name != name and branch.name.rpartition("-")[0] != name:
-                continue
+        removed: what it would have done is not known. `among`: the branches of the run, where they are at hand."""
+        for branch in self._named(self.name(cut, nth), self.store.run(self.run).branches if among is None else among):
             if self._again and branch.name not in self._made:
                 continue
             if is_cut_off(self.store, self.run, branch, self._path):
@@ -111,11 +137,14 @@ class Series:
                 return branch.name
         return None
 
+    def _named(self, name: str, among: Iterable[BranchInfo]) -> list[BranchInfo]:
+        """The branches that were to be called so. One whose name was taken has a number behind it."""
+        return [one for one in among if one.name == name or one.name.rpartition("-")[0] == name]
+
     def probe(self, cut: Cut, predicate: Predicate, made: Made | None, before: str | None) -> Probe:
         """Judges a probe that was `made`, or found as `before`."""
         branch = made.branch if made is not None else before or ""
         self._made.add(branch)
-        self._turns[self.name(cut)] += 1
         reader = self.store.run(self.run, branch)
         seen = view(reader, self._path, self.store.path, branch, self._plain)
         told = made if made is not None else Made(branch, 0)
@@ -124,7 +153,7 @@ class Series:
         reach, again = self._reach(reader, cut)
         return Probe(
             seen.address, cut.place, judgement.judged, judgement.why, told.live, told.seconds, made is None,
-            reused(reader), refused, reach, branches.lived(reader) if made is None else told.live, again,
+            reused(reader), refused, reach, lived(reader) if made is None else told.live, again,
         )  # fmt: skip
 
     def _reach(self, reader: RunReader, cut: Cut) -> tuple[int | None, bool]:
@@ -149,7 +178,7 @@ def made_before(store: Store, run: str, branch: str, path: str = "") -> Made:
     end."""
     reader = store.run(run, branch)
     seen = view(reader, path or run, store.path, branch)
-    return Made(branch, branches.lived(reader), _refused(seen))
+    return Made(branch, lived(reader), _refused(seen))
 
 
 def _ended(branch: BranchInfo) -> bool:

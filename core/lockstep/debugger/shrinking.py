@@ -8,7 +8,7 @@ others: a program that breaks in another way, since a field is not there, is not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from lockstep.debugger.paths import Place
 from lockstep.debugger.search import BAD, Judged
 from lockstep.debugger.swaps import Swap
 from lockstep.debugger.trying import Purse, Trial
-from lockstep.debugger.verdict import Probe, Verdict, Wanted
+from lockstep.debugger.verdict import Asking, Verdict
 from lockstep.log.model import Value
 from lockstep.log.store import Store
 from lockstep.log.timeline import Timeline
@@ -31,13 +31,12 @@ _MISSES = 3
 
 # Makes the probe of an answer, None where it cannot be one.
 type Make = Callable[[Value], Cut | None]
-type Making[T] = Generator[Wanted, Probe, T]
 
 
 def over(
     store: Store, timeline: Timeline, found: Verdict, differing: Sequence[Swap], good: str,
-    most: int | None, passes: Sequence[bool],
-) -> Making[Verdict]:  # fmt: skip
+    most: int | None, passes: Sequence[bool], jobs: int = 1,
+) -> Asking[Verdict]:  # fmt: skip
     """The verdict with what of its culprit's answer is enough. `most`: how many probes there may be; `passes`: whether
     they are free, for each time that all is tried."""
     if found.effect is None or found.step is None:
@@ -60,13 +59,13 @@ def over(
     purse = Purse(most)
     kept: dict[Place, Any] = {(): recorded}
     if other is not None:
-        kept = yield from _differing(recorded, other, make, purse, passes)
+        kept = yield from _differing(recorded, other, make, purse, passes, jobs)
     for place in list(kept):
 
         def within(value: Any, place: Place = place) -> Cut | None:
             return make(reduced.mixed(recorded, other, {**kept, place: value}))
 
-        kept[place] = yield from _smaller(kept[place], within, purse, passes)
+        kept[place] = yield from _smaller(kept[place], within, purse, passes, jobs)
     answer = reduced.mixed(recorded, other, kept)
     told = {paths.shown(place): value for place, value in reduced.told(recorded, other, kept).items()}
     return msgspec.structs.replace(found, shrunk=told, reproduce=_sets({**others, found.effect: answer}))
@@ -77,8 +76,8 @@ def _holds(judged: Judged) -> bool | None:
 
 
 def _differing(
-    recorded: Value, other: Value, make: Make, purse: Purse, passes: Sequence[bool]
-) -> Making[dict[Place, Any]]:
+    recorded: Value, other: Value, make: Make, purse: Purse, passes: Sequence[bool], jobs: int
+) -> Asking[dict[Place, Any]]:
     """Of the places in which the two answers differ, those that have to be as recorded, with what is recorded there."""
     places = reduced.differing(recorded, other)
     values = [reduced.at(recorded, place) for place in places]
@@ -95,10 +94,10 @@ def _differing(
         _holds,
         misses=_MISSES,
     )
-    return keeping(frozenset((yield from trying.both(trial, purse, passes)).items))
+    return keeping(frozenset((yield from trying.both(trial, purse, passes, jobs)).items))
 
 
-def _smaller(value: Any, make: Make, purse: Purse, passes: Sequence[bool]) -> Making[Any]:
+def _smaller(value: Any, make: Make, purse: Purse, passes: Sequence[bool], jobs: int) -> Asking[Any]:
     """The value with as little in it as is enough, all the way down."""
     every = reduced.pieces(value)
     if not every:
@@ -109,7 +108,7 @@ def _smaller(value: Any, make: Make, purse: Purse, passes: Sequence[bool]) -> Ma
         return make(reduced.with_only(value, every, chosen))
 
     trial = Trial(whole, {whole: True}, cut, _holds, misses=_MISSES)
-    chosen = (yield from trying.both(trial, purse, passes)).items
+    chosen = (yield from trying.both(trial, purse, passes, jobs)).items
     value = reduced.with_only(value, every, chosen)
     names: Sequence[Any] = list(value) if isinstance(value, dict) else range(len(value))
     for name in names if isinstance(value, dict | list) else ():
@@ -117,7 +116,7 @@ def _smaller(value: Any, make: Make, purse: Purse, passes: Sequence[bool]) -> Ma
         def within(inner: Any, whole: Any = value, name: Any = name) -> Cut | None:
             return make(_put(whole, name, inner))
 
-        value = _put(value, name, (yield from _smaller(value[name], within, purse, passes)))
+        value = _put(value, name, (yield from _smaller(value[name], within, purse, passes, jobs)))
     return value
 
 

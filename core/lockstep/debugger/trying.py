@@ -7,7 +7,7 @@ Whether it can be had for free is not known before it was tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -15,7 +15,7 @@ from lockstep.debugger import minimal, predicate, words
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.minimal import Chosen, Known, Smallest
 from lockstep.debugger.search import PATIENCE, SKIP, Judged
-from lockstep.debugger.verdict import Probe, Wanted
+from lockstep.debugger.verdict import Asking, Probe, Wanted
 
 
 class Purse:
@@ -28,6 +28,10 @@ class Purse:
     @property
     def spent(self) -> bool:
         return self.most is not None and self.made >= self.most
+
+    def room(self, jobs: int) -> int:
+        """How many of so many probes there may still be at once."""
+        return jobs if self.most is None else max(0, min(jobs, self.most - self.made))
 
     @property
     def stopped(self) -> str:
@@ -44,6 +48,7 @@ class Trial(msgspec.Struct):
     has    whether a probe that was judged so has the effect, None where that says nothing
     costly sets of which a free probe said nothing
     misses free probes in a row that say nothing, after which no other is made
+    early  probes of sets that have not been asked yet, but were likely to be
     """
 
     items: Chosen
@@ -52,6 +57,7 @@ class Trial(msgspec.Struct):
     has: Callable[[Judged], bool | None]
     costly: set[Chosen] = msgspec.field(default_factory=set)
     misses: int = PATIENCE
+    early: dict[Chosen, Probe] = msgspec.field(default_factory=dict)
 
     @property
     def open(self) -> bool:
@@ -65,16 +71,23 @@ class Trial(msgspec.Struct):
         return Smallest(tuple(sorted(least)), proven=False)
 
 
-def ask(trial: Trial, chosen: Chosen, purse: Purse, *, free: bool) -> Generator[Wanted, Probe, bool | None]:
-    """Whether a set has the effect, by one probe where that is not known. None where it says nothing."""
-    if chosen in trial.known:
-        return trial.known[chosen]
-    cut = trial.cut(chosen)
-    if cut is None:
+def ask(trial: Trial, ahead: Sequence[Chosen], purse: Purse, *, free: bool) -> Asking[bool | None]:
+    """Whether the first of these sets has the effect, by one probe where that is not known. None where it says
+    nothing. The others are those that may be asked next: they are tried beside it."""
+    chosen = ahead[0]
+    cuts = {other: cut for other in ahead if other not in trial.early and (cut := trial.cut(other)) is not None}
+    if chosen not in trial.early and chosen not in cuts:
         trial.known[chosen] = False
         return False
-    probe = yield Wanted(msgspec.structs.replace(cut, free=free), max(1, len(trial.smallest().items)), "", "")
-    purse.made += 1
+    asked = {other: msgspec.structs.replace(cut, free=free) for other, cut in cuts.items()}
+    left = max(1, len(trial.smallest().items))
+    while chosen not in trial.early:
+        told = yield tuple(Wanted(cut, left, "", "") for cut in [*asked.values()][: max(1, purse.room(len(asked)))])
+        purse.made += 1
+        ended = next(other for other, cut in asked.items() if cut == told.cut)
+        trial.early[ended] = told.probe
+        del asked[ended]
+    probe = trial.early.pop(chosen)
     if free and wanting(probe):
         trial.costly.add(chosen)
         return None
@@ -87,20 +100,31 @@ def wanting(probe: Probe) -> bool:
     return probe.judged == SKIP and (bool(probe.refused) or probe.why == predicate.REFUSED)
 
 
-def once(trial: Trial, purse: Purse, likely: Sequence[int] = (), *, free: bool) -> Generator[Wanted, Probe, Smallest]:
+def once(
+    trial: Trial, purse: Purse, likely: Sequence[int] = (), *, free: bool, jobs: int = 1
+) -> Asking[Smallest]:  # fmt: skip
     """The smallest set, by free probes alone or also by others. Ends early where the purse is empty, or where so many
-    probes in a row said nothing that the next will not either."""
+    probes in a row said nothing that the next will not either.
+
+    `jobs`: so many are tried at once: the one that is asked, and those that are asked next if it has not the effect, as
+    most have not. What is found is what single tries find.
+    """
     # What a free probe could not say is asked again by one that is not, and by no free one.
     known: Known = {**(dict.fromkeys(trial.costly) if free else {}), **trial.known}
     search = minimal.smallest(trial.items, known, likely)
+    trial.early.clear()
     in_row = 0
     try:
         chosen = next(search)
         while True:
-            if purse.spent or in_row >= (trial.misses if free else PATIENCE):
+            if in_row >= (trial.misses if free else PATIENCE) or (purse.spent and chosen not in trial.early):
                 search.close()
                 return trial.smallest()
-            has = yield from ask(trial, chosen, purse, free=free)
+            if chosen in trial.known:
+                has = trial.known[chosen]
+            else:
+                ahead = minimal.ahead(trial.items, known, likely, chosen, jobs)
+                has = yield from ask(trial, ahead, purse, free=free)
             in_row = in_row + 1 if has is None else 0
             chosen = search.send(has)
     except StopIteration as ended:
@@ -108,11 +132,11 @@ def once(trial: Trial, purse: Purse, likely: Sequence[int] = (), *, free: bool) 
         return found
 
 
-def both(trial: Trial, purse: Purse, passes: Iterable[bool]) -> Generator[Wanted, Probe, Smallest]:
+def both(trial: Trial, purse: Purse, passes: Iterable[bool], jobs: int = 1) -> Asking[Smallest]:
     """The smallest set: for free as far as that goes, and then as it has to be. `passes`: whether each is free."""
     found = trial.smallest()
     for free in passes:
-        found = yield from once(trial, purse, free=free)
+        found = yield from once(trial, purse, free=free, jobs=jobs)
         trial.items = frozenset(found.items)
         if found.proven or purse.spent or not trial.open:
             break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -64,6 +64,17 @@ class Wanted(msgspec.Struct, frozen=True):
     sure: float | None = None
 
 
+class Told(msgspec.Struct, frozen=True):
+    """What a search is told: a probe that has ended, and the cut where it left."""
+
+    cut: Cut
+    probe: Probe
+
+
+# Yields the probes that are to be under way, the one that is needed most first; is sent the first that has ended.
+type Asking[T] = Generator[Sequence[Wanted], Told, T]
+
+
 class Likelihood(msgspec.Struct, frozen=True):
     """What is known of one place where a probe can leave the run.
 
@@ -113,6 +124,8 @@ class Verdict(msgspec.Struct, frozen=True):
     shrunk      where the culprit's answer was shrunk: what of it is enough, by path in the answer at `other`; "" is all
                 of it
     reproduce   edits of a fork of `run` that is bad by no more than that: `7.1={"owed":4000}`
+    ended       how many probes more were begun, and ended before their end, since what others said made them needless;
+                the calls that had happened in them are among `live_calls`
     fork_at     where forks with `edits` or `reproduce` leave, as the probes did: `12`; "" for the culprit's own step
     """
 
@@ -141,6 +154,7 @@ class Verdict(msgspec.Struct, frozen=True):
     shrunk: dict[str, Value] | None = None
     reproduce: tuple[str, ...] = ()
     fork_at: str = ""
+    ended: int = 0
 
     def judged(self, judged: Judged) -> tuple[Probe, ...]:
         """The probes that were bad, good or skipped."""
