@@ -12,16 +12,20 @@ from lockstep.debugger import bisect as bisects
 from lockstep.debugger import fork as forks
 from lockstep.debugger import predicate, probes
 from lockstep.debugger.bisect import Aim, Inquiry
+from lockstep.debugger.conduct import Ordered
 from lockstep.debugger.cuts import Cut
+from lockstep.debugger.orders import Order
 from lockstep.debugger.probes import Made
 from lockstep.debugger.verdict import Verdict
 from lockstep.debugger.view import View
-from lockstep.errors import Refused
+from lockstep.errors import Code, Refused, TargetError
 from lockstep.inprocess import Run, Store, aforked, forked
+from lockstep.launch import target as naming
 from lockstep.log.store import Store as OpenStore
 from lockstep.log.store import locate, open_store
 from lockstep.session import rules
 from lockstep.session.policy import Policy, Tail
+from lockstep.workers import Workers
 
 type Bad = Callable[[View], bool | None]
 
@@ -29,7 +33,7 @@ type Bad = Callable[[View], bool | None]
 def bisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
     *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
-    max_probes: int | None = None, shrink: bool = False, **own: Any,
+    max_probes: int | None = None, shrink: bool = False, jobs: int = 1, **own: Any,
 ) -> Verdict:  # fmt: skip
     """Finds the recorded answer that makes a run bad: kept, the run is bad, and left out, it is not.
 
@@ -49,19 +53,27 @@ def bisect(
             default as many as it takes, and with `confidence` eight for each halving of the steps
     shrink  the culprit's answer is made as small as it can be and still make the run bad: `shrunk` and `reproduce` of
             the verdict
+    jobs    how many probes are made at once, each in a process of its own that imports the target: a function or object
+            at the top of a module, or its name as `"agent:main"`. By default one after another, in this process
     own     of a run that a framework keeps itself: what only its adapter knows, as Temporal's `data_converter=`
 
     Probes stay as branches of the run. Raises AddressError (LS205, LS206), TargetError LS402 (no callable, or a
     coroutine function under a running loop: use `abisect`) and LS406 where nobody can say whether the run is bad, and
-    ValueError for a confidence or a number of probes that is none.
+    ValueError for a confidence, a number of
+    probes or of jobs that is none.
     """
     path = str(locate(store))
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes, shrink)
+        aim = Aim(confidence, max_probes, jobs=jobs)
+        named = _named(target, own) if jobs > 1 else ""
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, aim, shrink, named)
         if isinstance(inquiry, Verdict):
             return inquiry
+        if named:
+            with _workers(path, inquiry, named, live, tail) as workers:
+                return bisects.run(inquiry, Ordered(workers, workers.order, aim.jobs))
 
         def probe(cut: Cut, branch: str) -> Made:
             if found is not None:
@@ -81,16 +93,21 @@ def bisect(
 async def abisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
     *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
-    max_probes: int | None = None, shrink: bool = False, **own: Any,
+    max_probes: int | None = None, shrink: bool = False, jobs: int = 1, **own: Any,
 ) -> Verdict:  # fmt: skip
     """As `bisect`, under a running event loop: awaits what `target` returns."""
     path = str(locate(store))
     with open_store(path) as opened, natives.looked_up(path, run, target) as found:
         if found is None:
             natives.only_native(own)
-        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, confidence, max_probes, shrink)
+        aim = Aim(confidence, max_probes, jobs=jobs)
+        named = _named(target, own) if jobs > 1 else ""
+        inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, aim, shrink, named)
         if isinstance(inquiry, Verdict):
             return inquiry
+        if named:
+            with _workers(path, inquiry, named, live, tail) as workers:
+                return await bisects.arun(inquiry, Ordered(workers, workers.order, aim.jobs))
 
         async def probe(cut: Cut, branch: str) -> Made:
             if found is not None:
@@ -118,19 +135,35 @@ def _begin(
     again: bool,
     found: natives.Found | None,
     own: Mapping[str, Any],
-    confidence: float | None,
-    max_probes: int | None,
+    aim: Aim,
     shrink: bool,
+    named: str,
 ) -> Inquiry | Verdict:
     asked = predicate.asked(bad) if bad is not None else None
-    ran = probes.function(target) if found is None else natives.identity(found.target)
+    # What has a name is the same program in another process too.
+    if named and (found is not None or isinstance(target, str)):
+        ran = probes.program([named], os.getcwd())
+    else:
+        ran = probes.function(target) if found is None else natives.identity(found.target)
     return bisects.begin(
         opened, run, bisects.default if asked is None else lambda recorded: asked,
         Policy(tuple(live), tail, rules.here().effects), ran if ran is not None else os.urandom(8), good=good or "",
         again=again, alike=found.native.alike if found is not None else None,
-        plain=found.plain(own) if found is not None else None, aim=Aim(confidence, max_probes),
-        shrink=shrink,
+        plain=found.plain(own) if found is not None else None, aim=aim, shrink=shrink,
     )  # fmt: skip
+
+
+def _named(target: Any, own: Mapping[str, Any]) -> str:
+    """The target for other processes. Raises TargetError LS402."""
+    if own:
+        given = ", ".join(f"{name}=" for name in own)
+        raise TargetError(Code.BAD_TARGET, f"{given} cannot be handed to other processes: leave it out, or jobs=")
+    return naming.named(target)
+
+
+def _workers(path: str, inquiry: Inquiry, target: str, live: Sequence[str], tail: Tail) -> Workers:
+    order = Order(inquiry.run, Cut("", 0), "", target=target, directory=os.getcwd(), live=tuple(live), tail=tail)
+    return Workers(path, order, inquiry.jobs)
 
 
 def _options(run: str, cut: Cut, live: Sequence[str], tail: Tail, branch: str, own: Mapping[str, Any]) -> ForkOptions:

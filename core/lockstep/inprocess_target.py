@@ -84,3 +84,10 @@ def stdout_to_stderr(wanted: bool) -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def load_for(store: str, run: str, target: str) -> None:
+    """Imports a target as probes of that run do, so that the first of them need not. Raises as they do."""
+    with natives.looked_up(store, run, target) as found:
+        if found is None:
+            load(target)

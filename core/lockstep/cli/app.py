@@ -407,6 +407,15 @@ def bisect(
     max_probes: Annotated[
         int | None, typer.Option("--max-probes", metavar="N", help="Make no more probes than this.")
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            help="Make up to N probes at once, where what takes long is waiting for models: more probes in less time. "
+            "One after another by default.",
+        ),
+    ] = None,
     shrink: Annotated[
         bool,
         typer.Option("--shrink", help="Make the culprit's answer as small as it can be and still make the run bad."),
@@ -437,7 +446,7 @@ def bisect(
     bisecting.bisect(
         run, words, store=store, bad=bad, good=good, live=live or [], tail=tail, target=target, again=again,
         confidence=confidence, max_probes=max_probes, shrink=shrink, plot=plot, workers=workers, trust=trust,
-        isolate=isolate, as_json=as_json, debug=debug or context.obj,
+        isolate=isolate, as_json=as_json, debug=debug or context.obj, jobs=jobs or 1,
     )  # fmt: skip
 
 

@@ -12,25 +12,28 @@ from lockstep.cli import failures, replaying, terminal
 from lockstep.debugger import bisect as bisects
 from lockstep.debugger import chart_bisect, elsewhere, forked_probes, predicate, probes, render_bisect, render_preview
 from lockstep.debugger.bisect import Aim, Inquiry
+from lockstep.debugger.conduct import Crew, Ordered
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.lines import safe
 from lockstep.debugger.orders import Order
 from lockstep.debugger.probes import Made
 from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import CULPRIT, Probe, Verdict, Wanted
-from lockstep.errors import Code, EditError, StoreError
+from lockstep.errors import Code, StoreError
 from lockstep.launch.nursery import Nursery
 from lockstep.log.store import Store
 from lockstep.log.timeline import Place, resolve
 from lockstep.performing import perform
 from lockstep.session import rules
 from lockstep.session.policy import TAILS, Policy
+from lockstep.workers import Workers
 
 
 def bisect(
     store: Store, run: str, place: Place, command: Sequence[str], *, bad: str, good: str, live: Sequence[str],
     tail: str, target: str, again: bool, confidence: float | None, max_probes: int | None, shrink: bool, plot: str,
     workers: str, trust: bool, isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
+    jobs: int,
 ) -> int:  # fmt: skip
     """Finds the answer that makes the run bad and says so. Returns the exit status."""
     if plot:
@@ -41,16 +44,16 @@ def bisect(
     ran = probes.program([target], os.getcwd()) if target else forked_probes.ran(reader, run, command)
     found = bisects.begin(
         store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again, alike=alike,
-        aim=Aim(confidence, max_probes), shrink=shrink,
+        aim=Aim(confidence, max_probes, jobs=jobs), shrink=shrink,
     )  # fmt: skip
     if isinstance(found, Inquiry):
         order = Order(
             found.run, Cut("", 0), "", tuple(command), target, "", tuple(live), policy.tail, trust, isolate, debug
         )
         found = (
-            _by_workers(store.path, found, elsewhere.named(order, reader), workers, again=again, quiet=as_json)
+            _by_workers(store.path, found, elsewhere.named(order, reader), workers, jobs, again=again, quiet=as_json)
             if workers
-            else _here(store.path, found, order, output, nursery, quiet=as_json)
+            else _here(store.path, found, order, output, nursery, jobs, quiet=as_json)
         )
     if as_json:
         terminal.emit(found)
@@ -63,11 +66,14 @@ def bisect(
 
 
 def _here(
-    store: str, inquiry: Inquiry, order: Order, output: int, nursery: Nursery, *, quiet: bool
+    store: str, inquiry: Inquiry, order: Order, output: int, nursery: Nursery, jobs: int, *, quiet: bool
 ) -> Verdict:  # fmt: skip
-    """Makes probes one after another, in this process or from it."""
+    """Makes probes one after another, in this process or from it; or several at once, each from a process of ours."""
     # Of another command nobody knows yet whether it loads us: each is started by itself.
     warm = nursery if not order.command else None
+    if jobs > 1:
+        with Workers(store, order, jobs, output=output, nursery=warm) as workers:
+            return _search(inquiry, Ordered(workers, order, jobs), quiet=quiet)
 
     def runner(cut: Cut, branch: str) -> Made:
         asked = msgspec.structs.replace(order, cut=cut, branch=branch)
@@ -76,23 +82,16 @@ def _here(
     return _search(inquiry, runner, quiet=quiet)
 
 
-def _by_workers(store: str, inquiry: Inquiry, order: Order, where: str, *, again: bool, quiet: bool) -> Verdict:
+def _by_workers(
+    store: str, inquiry: Inquiry, order: Order, where: str, jobs: int, *, again: bool, quiet: bool
+) -> Verdict:  # fmt: skip
     """Has probes made by workers, on other machines."""
 
     def say(what: str) -> None:
         terminal.say(f"  {safe(what)}")
 
     with elsewhere.hired(where, store, say, again=again) as crew:
-
-        def runner(cut: Cut, branch: str) -> Made:
-            crew.begin(1, msgspec.structs.replace(order, cut=cut, branch=branch))
-            _, made = crew.next()
-            if isinstance(made, EditError):
-                raise made
-            assert made is not None
-            return made
-
-        found = _search(inquiry, runner, quiet=quiet)
+        found = _search(inquiry, Ordered(crew, order, jobs), quiet=quiet)
         if not quiet and crew.made_by:
             by = ", ".join(f"{name} {count}" for name, count in sorted(crew.made_by.items()))
             say(f"made by {by}")
@@ -132,7 +131,7 @@ def _predicate(bad: str, store: str, as_json: bool) -> bisects.Bad:
     return lambda recorded: asked
 
 
-def _search(inquiry: Inquiry, runner: bisects.Runner, *, quiet: bool) -> Verdict:
+def _search(inquiry: Inquiry, runner: bisects.Runner | Crew, *, quiet: bool) -> Verdict:
     lines = render_preview.preview(inquiry.tail)
     if inquiry.swaps:
         first = inquiry.swaps[0]

@@ -151,7 +151,8 @@ def begin(
     if told.judged == GOOD:
         return verdicts.unsearched(NOT_REPRODUCIBLE, recorded.address, f"it is not bad: {told.why}")
     options: dict[str, Value] = {"ran": ran, "good": good, "live": [*sorted(policy.live)], "tail": policy.tail}
-    series = Series(store, run, path, branch, options, again=again, alike=alike, plain=plain)
+    supervised = isinstance(ran, dict) and "command" in ran
+    series = Series(store, run, path, branch, options, again=again, alike=alike, plain=plain, supervised=supervised)
     differing = swaps.between(store, recorded.address, good) if good else ()
     cuts = swaps.cuts(place.timeline, differing, good) if good else places.of_run(place.timeline)
     if len(cuts) < 2:

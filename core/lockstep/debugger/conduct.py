@@ -21,6 +21,7 @@ from typing import Protocol
 import msgspec
 
 from lockstep.debugger.cuts import Cut
+from lockstep.debugger.orders import Order
 from lockstep.debugger.predicate import Predicate
 from lockstep.debugger.probes import Made, Series
 from lockstep.debugger.search import SKIP
@@ -70,6 +71,37 @@ class Crew(Protocol):
     def next(self) -> tuple[int, Outcome]:
         """Waits for the first that has ended, and says what came of it. Raises what stops the search."""
         ...
+
+
+class Maker(Protocol):
+    """Makes the probes that orders ask for, several at once, in other processes or on other machines."""
+
+    def begin(self, number: int, order: Order) -> None: ...
+
+    def end(self, number: int) -> None: ...
+
+    def next(self) -> tuple[int, Made | EditError | None]:
+        """As `Crew.next`; None of one that was ended, of which what it did is left as a branch that was interrupted."""
+        ...
+
+
+class Ordered:
+    """A `Crew` by orders. `order`: what all of them have in common."""
+
+    def __init__(self, maker: Maker, order: Order, jobs: int) -> None:
+        self.jobs = jobs
+        self._maker = maker
+        self._order = order
+
+    def begin(self, number: int, cut: Cut, branch: str) -> None:
+        self._maker.begin(number, msgspec.structs.replace(self._order, cut=cut, branch=branch))
+
+    def end(self, number: int) -> None:
+        self._maker.end(number)
+
+    def next(self) -> tuple[int, Outcome]:
+        number, made = self._maker.next()
+        return number, NEEDLESS if made is None else made
 
 
 class Conduct:

@@ -61,13 +61,15 @@ type Runner = Callable[[Cut, str], Made]
 class Series:
     """The probes of one run with the same options.
 
-    options  what decides, beside the cut, how a probe goes
+    options     what decides, beside the cut, how a probe goes
+    supervised  whether somebody writes down how each program ended, once it has
     """
 
     def __init__(
         self, store: Store, run: str, path: str, parent: str, options: dict[str, Value], *, again: bool = False,
-        alike: Alike | None = None, plain: Plain | None = None,
+        alike: Alike | None = None, plain: Plain | None = None, supervised: bool = False,
     ) -> None:  # fmt: skip
+        self._supervised = supervised
         self.store = store
         self.run = run
         self._path = path
@@ -105,7 +107,7 @@ class Series:
         self._turns.get(self.name(cut), set()).discard(nth)
         calls = 0
         for branch in self._named(self.name(cut, nth), self.store.run(self.run).branches):
-            if branch.name not in self._made and is_cut_off(self.store, self.run, branch, self._path):
+            if branch.name not in self._made and is_cut_off(self.store, self.run, branch, self._path, self._supervised):
                 calls += lived(self.store.run(self.run, branch.name))
                 self.store.delete_branch(self.run, branch.name)
         return calls
@@ -131,7 +133,7 @@ class Series:
         for branch in self._named(self.name(cut, nth), self.store.run(self.run).branches if among is None else among):
             if self._again and branch.name not in self._made:
                 continue
-            if is_cut_off(self.store, self.run, branch, self._path):
+            if is_cut_off(self.store, self.run, branch, self._path, self._supervised):
                 self.store.delete_branch(self.run, branch.name)
             elif branch.state is not RunState.GROWING:
                 return branch.name
@@ -165,11 +167,15 @@ class Series:
         return reach, reach > cut.step and unchanged.again(recorded, reader, cut.step, reach)
 
 
-def is_cut_off(store: Store, run: str, branch: BranchInfo, path: str = "") -> bool:
-    """Whether what a probe would have done is not known, since it was stopped. `path`: the run's, or its thread's."""
+def is_cut_off(store: Store, run: str, branch: BranchInfo, path: str = "", supervised: bool = False) -> bool:
+    """Whether what a probe would have done is not known, since it was stopped. `path`: the run's, or its thread's;
+    `supervised`: somebody writes down how the program ended, once it has."""
     reader = store.run(run, branch.name)
     if is_native(reader.meta) and branch.state is not RunState.GROWING:
         return view(reader, path or run, store.path, branch.name).state == RunState.INTERRUPTED
+    if supervised and branch.state in (RunState.COMPLETE, RunState.FAILED):
+        # Its exit status is told last: without it, it may have been killed on its way out, and so may we.
+        return not _ended(branch)
     return branch.state is RunState.INTERRUPTED and not _ended(branch)
 
 

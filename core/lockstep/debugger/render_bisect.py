@@ -49,6 +49,8 @@ def verdict(found: Verdict, target: str = "") -> list[Line]:
     before = sum(probe.found for probe in found.tried)
     if before:
         cost.append(f"{before} of them run before")
+    if found.ended:
+        cost.append(f"{found.ended} more ended as needless")
     cost += [words.number(found.live_calls, "live call"), words.duration(found.seconds)]
     return [head, *lines, [f"  {', '.join(cost)}"]] if found.probes else [head, *lines]
 

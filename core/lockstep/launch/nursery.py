@@ -2,7 +2,9 @@
 of the program, and becomes the program in a child of its own each time.
 
 `Nursery` is the supervisor's side, `wait` that of the process. They talk by two pipes, a line each: the place where the
-next one is to meet its supervisor, and back its process id and its status.
+next one is to meet its supervisor, and back its process id and its status. Where several forks run at once the process
+has as many beds, each a process that was forked from it and has two pipes of its own. One whose supervisor has ended,
+in whatever way, ends what it has made.
 
 A child differs from a process that was started by where its objects lie in memory. Where that shows, in a set of
 objects that hash by their address, the part served diverges: such a fork is to be run again in a process that was
@@ -17,13 +19,13 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from lockstep import launch
-from lockstep.launch import child, meeting, supervise
+from lockstep.launch import child, meeting, supervise, trees
 
 if TYPE_CHECKING:
     from lockstep.launch.outcome import Outcome
@@ -32,21 +34,42 @@ if TYPE_CHECKING:
 VARIABLE = "LOCKSTEP_NURSERY"
 _PATIENCE = 2.0  # seconds for a program to end once it was interrupted
 
-_fork = os.fork if hasattr(os, "fork") else None  # before the taps
+_fork = os.fork if hasattr(os, "fork") else None  # before the taps, as are those that follow
+_select = select.select
+_pidfd: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
 _exit = os._exit
 
 
 class Nursery:
     """Runs a command again and again. `run` takes what `launch.run` takes, and does what that does where the command is
-    no Python program by itself, or another one than the first time."""
+    no Python program by itself, or another one than the first time.
 
-    def __init__(self) -> None:
+    beds      how many forks may run at once, each for another process of ours, see `lie_in`
+    patience  seconds for a program to end once it was interrupted
+    """
+
+    def __init__(self, beds: int = 1, patience: float = _PATIENCE) -> None:
+        self.patience = patience
+        self._beds = beds
+        self._pipes: list[tuple[int, int]] = []  # of each bed: for orders, for news
+        self._own = os.getpid()  # whose child the process is
         self._asked: Any = None
         self._pid = 0
         self._ready = False
         self._place = ""  # where the process itself would meet us
         self._orders = self._news = -1
         self._heard = b""
+
+    def lie_in(self, bed: int) -> None:
+        """In a forked child of ours: uses that bed from now on, which nobody else does. One that has not begun begins
+        by itself."""
+        if self._pipes:
+            self._orders, self._news = self._pipes[bed]
+            for number, pipes in enumerate(self._pipes):
+                for end in pipes if number != bed else ():
+                    os.close(end)
+            self._pipes = [self._pipes[bed]]
+        self._beds = 1
 
     def begin(
         self, command: Sequence[str], mode: str, store: str, name: str = "", *, stdout: int | None = None,
@@ -59,14 +82,21 @@ class Nursery:
         if isolate or how.get("images") or how.get("foreign") or sys.platform != "linux" or not _is_python(command[0]):
             return
         self._place = meeting.make()
-        orders, self._orders = os.pipe()
-        self._news, news = os.pipe()
+        theirs: list[tuple[int, int]] = []
+        for _ in range(self._beds):
+            orders, ours = os.pipe()
+            heard, news = os.pipe()
+            theirs.append((orders, news))
+            self._pipes.append((ours, heard))
+        self._orders, self._news = self._pipes[0]
+        ends = [end for pipes in theirs for end in pipes]
         try:
             meeting.put(self._place, "command", b"\0".join(os.fsencode(word) for word in command))
             environment = child.environment(
-                mode=mode, meeting=self._place, run=name, store=store, nursery=f"{orders},{news}", **how
-            )
-            for end in (orders, news):
+                mode=mode, meeting=self._place, run=name, store=store,
+                nursery=" ".join(f"{orders},{news}" for orders, news in theirs), **how,
+            )  # fmt: skip
+            for end in ends:
                 os.set_inheritable(end, True)
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
             with child.fixed_addresses():
@@ -74,8 +104,8 @@ class Nursery:
         except supervise.NotStarted:
             self._closed()  # `launch.run` will say so
         finally:
-            os.close(orders)
-            os.close(news)
+            for end in ends:
+                os.close(end)
 
     def run(
         self, command: Sequence[str], mode: str, store: str, name: str = "", *, plan: bytes = b"",
@@ -112,8 +142,9 @@ class Nursery:
         """Ends the process."""
         if self._pid:
             pid = self._closed()
-            os.waitpid(pid, 0)
-            meeting.remove(self._place)
+            if os.getpid() == self._own:
+                os.waitpid(pid, 0)
+                meeting.remove(self._place)
 
     def __enter__(self) -> Self:
         return self
@@ -128,6 +159,9 @@ class Nursery:
         if said == f"ready {self._pid}":
             self._ready = True
             return None
+        if os.getpid() != self._own:
+            self._closed()  # whose child it is will see to it
+            return None
         status = os.waitstatus_to_exitcode(os.waitpid(self._closed(), 0)[1])
         if not said:
             return status
@@ -135,8 +169,9 @@ class Nursery:
         return None
 
     def _closed(self) -> int:
-        os.close(self._orders)
-        os.close(self._news)
+        for end in (end for pipes in self._pipes for end in pipes):
+            os.close(end)
+        self._pipes = []
         pid, self._pid = self._pid, 0
         return pid
 
@@ -156,10 +191,10 @@ class Nursery:
             except KeyboardInterrupt:
                 # From a terminal the program has got it too; from elsewhere we are the only one.
                 asked = True
-                for number in (signal.SIGINT, signal.SIGKILL):
-                    if select.select([self._news], [], [], _PATIENCE)[0]:
-                        break
-                    os.kill(pid, number)
+                if not select.select([self._news], [], [], self.patience)[0]:
+                    os.kill(pid, signal.SIGINT)
+                if not select.select([self._news], [], [], self.patience)[0]:
+                    trees.kill(pid)
                 told = self._line()
         return supervise.Ended(int(told or -signal.SIGKILL), asked)
 
@@ -231,7 +266,7 @@ def _child_of(settings: Settings) -> str:
 
     ours = settings.ours
     assert ours is not None and _fork is not None
-    orders, news = (int(number) for number in ours.get(VARIABLE).split(","))
+    beds = [tuple(int(number) for number in bed.split(",")) for bed in ours.get(VARIABLE).split()]
     ours.set(VARIABLE, "")
     taps.install()
     # What a session loads when it begins, and a program that uses us.
@@ -242,15 +277,57 @@ def _child_of(settings: Settings) -> str:
     gc.freeze()
     # What interrupts the program is no order to us.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.write(news, f"ready {os.getpid()}\n".encode())
-    with os.fdopen(orders, "rb") as lines:
-        for line in lines:
-            pid = _fork()
-            if pid == 0:
-                signal.signal(signal.SIGINT, before)
-                os.close(news)
-                return os.fsdecode(line.rstrip(b"\n"))
-            os.write(news, f"{pid}\n".encode())
-            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            os.write(news, f"{status}\n".encode())
+    pid = os.getpid()
+    for orders, news in beds[1:]:
+        if _fork() == 0:
+            return _made(beds, orders, news, pid, before)
+    orders, news = beds[0]
+    return _made(beds, orders, news, pid, before)
+
+
+def _made(beds: Iterable[tuple[int, ...]], orders: int, news: int, pid: int, before: Any) -> str:
+    """Serves one bed: makes a child for each order. Returns in the child where it is to meet its supervisor; "" where
+    there are no more orders."""
+    assert _fork is not None
+    for end in {end for bed in beds for end in bed} - {orders, news}:
+        os.close(end)
+    os.write(news, f"ready {pid}\n".encode())
+    while place := _order(orders):
+        child = _fork()
+        if child == 0:
+            signal.signal(signal.SIGINT, before)
+            os.close(orders)
+            os.close(news)
+            return place
+        os.write(news, f"{child}\n".encode())
+        if _forsaken(orders, child):
+            trees.kill(child)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os.write(news, f"{status}\n".encode())
     return ""
+
+
+def _order(orders: int) -> str:
+    heard = b""
+    while not heard.endswith(b"\n"):
+        piece = os.read(orders, 4096)
+        if not piece:
+            return ""
+        heard += piece
+    return os.fsdecode(heard.rstrip(b"\n"))
+
+
+def _forsaken(orders: int, child: int) -> bool:
+    """Waits until a child has ended, or, where the system can say it, until nobody is there any more who would give
+    orders. Whether that came first."""
+    if _pidfd is None:
+        return False
+    try:
+        ended = _pidfd(child)
+    except OSError:
+        return False
+    try:
+        # Nobody gives an order before the last is done: what comes by that pipe is its end.
+        return ended not in _select([orders, ended], [], [])[0]
+    finally:
+        os.close(ended)
