@@ -10,7 +10,7 @@ from lockstep.debugger import bisect as bisects
 from lockstep.debugger import search
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.search import BAD, GOOD
-from lockstep.debugger.verdict import Probe
+from lockstep.debugger.verdict import Probe, Told
 
 LASTS = [2, 3, 8, 16, 17, 52, 63, 64, 200]
 
@@ -54,13 +54,13 @@ def _searched(
     cuts = [Cut(str(number), number) for number in range(last + 1)]
     timeline = type("Timeline", (), {"steps": [type("Step", (), {"effects": (1,)})()]})()
     course = bisects._over_checkpoints(timeline, cuts, search.whole(last))
-    wanted, probes, going = next(course), 0, cycle(parts)
+    (wanted,), probes, going = next(course), 0, cycle(parts)
     try:
         while True:
             probes += 1
             at = wanted.cut.step
             judged, reach = (BAD, last) if at >= culprit else (GOOD, max(at, next(going)))
             told = Probe("run@b", str(at), judged, "", 1, 0.0, False, reach=reach, asked=1, again=again)
-            wanted = course.send(told)
+            (wanted,) = course.send(Told(wanted.cut, told))
     except StopIteration as ended:
         return ended.value.known.found, probes

@@ -416,6 +416,10 @@ def bisect(
             "One after another by default.",
         ),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the newest bisect of RUN that was interrupted, as it was asked."),
+    ] = False,
     shrink: Annotated[
         bool,
         typer.Option("--shrink", help="Make the culprit's answer as small as it can be and still make the run bad."),
@@ -446,7 +450,7 @@ def bisect(
     bisecting.bisect(
         run, words, store=store, bad=bad, good=good, live=live or [], tail=tail, target=target, again=again,
         confidence=confidence, max_probes=max_probes, shrink=shrink, plot=plot, workers=workers, trust=trust,
-        isolate=isolate, as_json=as_json, debug=debug or context.obj, jobs=jobs or 1,
+        isolate=isolate, as_json=as_json, debug=debug or context.obj, jobs=jobs, resume=resume,
     )  # fmt: skip
 
 

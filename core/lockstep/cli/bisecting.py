@@ -15,7 +15,8 @@ _TAILS = ("", "live", "reuse", "record")
 def bisect(
     run: str, command: Sequence[str], *, store: str | None, bad: str, good: str, live: Sequence[str], tail: str,
     target: str, again: bool, confidence: float | None, max_probes: int | None, shrink: bool, plot: str, workers: str,
-    trust: bool, isolate: bool, as_json: bool, debug: bool, jobs: int,
+    trust: bool, isolate: bool, as_json: bool, debug: bool, jobs: int | None,
+    resume: bool,
 ) -> None:  # fmt: skip
     """Finds the answer that makes the run bad. Ends with 0 where it names one, else with 1."""
     if tail not in _TAILS:
@@ -23,38 +24,59 @@ def bisect(
 
         raise typer.BadParameter(f"{tail!r} is not live, reuse or record", param_hint="--tail")
     wrong = _wrong(confidence, max_probes, jobs)
+    given: dict[str, object] = {
+        "CMD": command, "--bad": bad, "--good": good, "--live": live, "--tail": tail, "--target": target,
+        "--again": again, "--confidence": confidence, "--shrink": shrink, "--workers": workers, "--trust": trust,
+        "--isolate": isolate,
+    }  # fmt: skip
+    if resume and any(given.values()):
+        wrong = next(name for name, value in given.items() if value), "--resume goes on as it was asked"
     if wrong:
         import typer
 
         raise typer.BadParameter(wrong[1], param_hint=wrong[0])
     with failures.reported(as_json=as_json, debug=debug):
-        from lockstep.debugger import warming
+        import msgspec
+
+        from lockstep.debugger import resuming, warming
+        from lockstep.debugger.replay import directory
+        from lockstep.debugger.resuming import Asked
         from lockstep.launch.nursery import Nursery
 
-        path = str(locate(store))
-        with open_store(path) as opened, open(os.devnull, "wb") as nowhere, Nursery(jobs) as nursery:
+        path = os.path.abspath(locate(store))
+        plot = os.path.abspath(plot) if plot else ""
+        with open_store(path) as opened, open(os.devnull, "wb") as nowhere:
             place = resolve(opened, run)
-            output = 2 if debug else nowhere.fileno()
-            if not command and not target and not workers:
-                warming.warm(nursery, path, place, isolate=isolate, output=output, debug=debug)
-            from lockstep.cli import searching
-
-            status = searching.bisect(
-                opened, run, place, command, bad=bad, good=good, live=live, tail=tail, target=target, again=again,
-                confidence=confidence, max_probes=max_probes, shrink=shrink, plot=plot, workers=workers,
-                trust=trust, isolate=isolate, as_json=as_json, debug=debug, output=output, nursery=nursery,
-                jobs=jobs,
+            asked = Asked(
+                str(place.address), os.getcwd(), tuple(command), bad, good, tuple(live), tail, target,
+                tuple(branch.name for branch in place.timeline.reader.branches) if again else None, confidence,
+                max_probes, shrink, workers, trust, isolate, jobs or 1,
             )  # fmt: skip
+            if resume:
+                before = resuming.newest(path, asked.run)
+                # How many probes there are, and how many at once, is no part of what a probe is.
+                asked = msgspec.structs.replace(
+                    before, max_probes=max_probes or before.max_probes, jobs=jobs or before.jobs
+                )
+            output = 2 if debug else nowhere.fileno()
+            with directory(asked.directory), Nursery(asked.jobs) as nursery:
+                if not asked.command and not asked.target and not asked.workers:
+                    warming.warm(nursery, path, place, isolate=asked.isolate, output=output, debug=debug)
+                from lockstep.cli import searching
+
+                status = searching.bisect(
+                    opened, asked, place, plot=plot, as_json=as_json, debug=debug, output=output, nursery=nursery
+                )
         raise SystemExit(status)
 
 
-def _wrong(confidence: float | None, max_probes: int | None, jobs: int) -> tuple[str, str] | None:
+def _wrong(confidence: float | None, max_probes: int | None, jobs: int | None) -> tuple[str, str] | None:
     """The option that cannot be, and why."""
     if confidence is not None and not 0.5 < confidence < 1:
         return "--confidence", f"{confidence:g} is not between 0.5 and 1, as 0.95 is"
     if max_probes is not None and max_probes < 1:
         return "--max-probes", f"{max_probes} is less than one probe"
-    if jobs < 1:
+    if jobs is not None and jobs < 1:
         return "--jobs", f"{jobs} is less than one job"
     return None
 

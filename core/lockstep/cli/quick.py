@@ -36,6 +36,8 @@ AGAIN = {
         "--shrink": (False, "shrink"),
         "--plot": (True, "plot"),
         "--workers": (True, "workers"),
+        "--jobs": (True, "jobs"),
+        "--resume": (False, "resume"),
         "--target": (True, "target"),
     },
     "replay": {
@@ -66,6 +68,8 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "shrink": False,
         "plot": "",
         "workers": "",
+        "jobs": None,
+        "resume": False,
         "target": "",
         "trust": False,
         "isolate": False,
@@ -159,6 +163,8 @@ def _value(argument: str, text: str) -> str | float | int | None:
         return text
     if not (digits.isascii() and digits.isdigit()):
         return None
-    if (argument == "confidence" and not 0.5 < float(text) < 1) or (argument == "max_probes" and int(text) < 1):
+    if (argument == "confidence" and not 0.5 < float(text) < 1) or (
+        argument in ("max_probes", "jobs") and int(text) < 1
+    ):
         return None
     return float(text) if argument in ("speed", "confidence") else int(text)

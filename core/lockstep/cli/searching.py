@@ -10,13 +10,23 @@ import msgspec
 
 from lockstep.cli import failures, replaying, terminal
 from lockstep.debugger import bisect as bisects
-from lockstep.debugger import chart_bisect, elsewhere, forked_probes, predicate, probes, render_bisect, render_preview
+from lockstep.debugger import (
+    chart_bisect,
+    elsewhere,
+    forked_probes,
+    predicate,
+    probes,
+    render_bisect,
+    render_preview,
+    resuming,
+)
 from lockstep.debugger.bisect import Aim, Inquiry
 from lockstep.debugger.conduct import Crew, Ordered
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.lines import safe
 from lockstep.debugger.orders import Order
 from lockstep.debugger.probes import Made
+from lockstep.debugger.resuming import Asked
 from lockstep.debugger.unchanged import Alike
 from lockstep.debugger.verdict import CULPRIT, Probe, Verdict, Wanted
 from lockstep.errors import Code, StoreError
@@ -30,31 +40,32 @@ from lockstep.workers import Workers
 
 
 def bisect(
-    store: Store, run: str, place: Place, command: Sequence[str], *, bad: str, good: str, live: Sequence[str],
-    tail: str, target: str, again: bool, confidence: float | None, max_probes: int | None, shrink: bool, plot: str,
-    workers: str, trust: bool, isolate: bool, as_json: bool, debug: bool, output: int, nursery: Nursery,
-    jobs: int,
+    store: Store, asked: Asked, place: Place, *, plot: str, as_json: bool, debug: bool, output: int, nursery: Nursery
 ) -> int:  # fmt: skip
     """Finds the answer that makes the run bad and says so. Returns the exit status."""
     if plot:
         _can_be_written(plot)
-    reader = place.timeline.reader
-    policy = Policy(tuple(live), next(one for one in TAILS if one == tail), rules.here().effects)
-    alike = _alike(store.path, run, target)
-    ran = probes.program([target], os.getcwd()) if target else forked_probes.ran(reader, run, command)
+    reader, target = place.timeline.reader, asked.target
+    policy = Policy(asked.live, next(one for one in TAILS if one == asked.tail), rules.here().effects)
+    alike = _alike(store.path, asked.run, target)
+    ran = probes.program([target], os.getcwd()) if target else forked_probes.ran(reader, asked.run, asked.command)
     found = bisects.begin(
-        store, run, _predicate(bad, store.path, as_json), policy, ran, good=good, again=again, alike=alike,
-        aim=Aim(confidence, max_probes, jobs=jobs), shrink=shrink,
+        store, asked.run, _predicate(asked.bad, store.path, as_json), policy, ran, good=asked.good,
+        again=asked.ignored if asked.ignored is not None else False, alike=alike,
+        aim=Aim(asked.confidence, asked.max_probes, jobs=asked.jobs), shrink=asked.shrink,
     )  # fmt: skip
     if isinstance(found, Inquiry):
         order = Order(
-            found.run, Cut("", 0), "", tuple(command), target, "", tuple(live), policy.tail, trust, isolate, debug
-        )
-        found = (
-            _by_workers(store.path, found, elsewhere.named(order, reader), workers, jobs, again=again, quiet=as_json)
-            if workers
-            else _here(store.path, found, order, output, nursery, jobs, quiet=as_json)
-        )
+            found.run, Cut("", 0), "", asked.command, target, "", asked.live, policy.tail, asked.trust, asked.isolate,
+            debug,
+        )  # fmt: skip
+        again = asked.ignored is not None
+        with resuming.noted(store.path, asked):
+            found = (
+                _by_workers(store.path, found, elsewhere.named(order, reader), asked, again=again, quiet=as_json)
+                if asked.workers
+                else _here(store.path, found, order, output, nursery, asked.jobs, quiet=as_json)
+            )
     if as_json:
         terminal.emit(found)
     else:
@@ -83,15 +94,15 @@ def _here(
 
 
 def _by_workers(
-    store: str, inquiry: Inquiry, order: Order, where: str, jobs: int, *, again: bool, quiet: bool
+    store: str, inquiry: Inquiry, order: Order, asked: Asked, *, again: bool, quiet: bool
 ) -> Verdict:  # fmt: skip
     """Has probes made by workers, on other machines."""
 
     def say(what: str) -> None:
         terminal.say(f"  {safe(what)}")
 
-    with elsewhere.hired(where, store, say, again=again) as crew:
-        found = _search(inquiry, Ordered(crew, order, jobs), quiet=quiet)
+    with elsewhere.hired(asked.workers, store, say, again=again) as crew:
+        found = _search(inquiry, Ordered(crew, order, asked.jobs), quiet=quiet)
         if not quiet and crew.made_by:
             by = ", ".join(f"{name} {count}" for name, count in sorted(crew.made_by.items()))
             say(f"made by {by}")
@@ -146,7 +157,9 @@ def _search(inquiry: Inquiry, runner: bisects.Runner | Crew, *, quiet: bool) -> 
     except KeyboardInterrupt:
         if shown:
             sys.stderr.write("\n")
-        terminal.say("lockstep: the probes made so far are kept: the same command goes on from there")
+        terminal.say(
+            f"lockstep: the probes made so far are kept: lockstep bisect {inquiry.run} --resume goes on from there"
+        )
         raise
     finally:
         if shown:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
 
@@ -108,8 +108,8 @@ class Inquiry(msgspec.Struct, frozen=True):
 
 
 def begin(
-    store: Store, address: str, bad: Bad, policy: Policy, ran: Value, *, good: str = "", again: bool = False,
-    alike: Alike | None = None, plain: Plain | None = None, aim: Aim = ONCE,
+    store: Store, address: str, bad: Bad, policy: Policy, ran: Value, *, good: str = "",
+    again: bool | Collection[str] = False, alike: Alike | None = None, plain: Plain | None = None, aim: Aim = ONCE,
     shrink: bool = False,
 ) -> Inquiry | Verdict:  # fmt: skip
     """Asks about the recording itself, and plans the search. A verdict where that is enough.
@@ -118,7 +118,7 @@ def begin(
     policy  what may run for real in probes
     ran     what a probe runs, see `lockstep.debugger.probes`
     good    address of a run that went right: its answers are swapped in
-    again   probes that were run before are not taken for the same
+    again   probes that were run before are not taken for the same: all of them, or the branches that are named
     alike   of a run that a framework keeps itself: whether two states say the same, though they are not equal
     plain   of one that is stored in another form: what makes the program's values of it
     aim     how sure it has to be, and how many probes there may be

@@ -202,8 +202,9 @@ def judge(
     if state == "complete" and exit:
         state = "failed"  # Python keeps the argument of `sys.exit` to itself
     with open_store(store) as opened:
-        # Of one that was killed by nobody's wish it is all that is known; one that was stopped did not come to its end.
-        if state in ("complete", "failed") or (state == "interrupted" and not asked):
+        # Of one that was killed by nobody's wish it is all that is known; one that was stopped did not come to its end,
+        # whatever it made of that.
+        if state in ("complete", "failed", "interrupted") and not asked:
             ending.write(opened, run, exit, branch=plan.branch)
         reader = opened.run(run, plan.branch)
         end = ending.told(reader)

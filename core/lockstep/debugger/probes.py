@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import count
 from types import CodeType
@@ -62,12 +62,14 @@ class Series:
     """The probes of one run with the same options.
 
     options     what decides, beside the cut, how a probe goes
+    again       branches that are not taken for probes that were made before; True: all that there are now
     supervised  whether somebody writes down how each program ended, once it has
     """
 
     def __init__(
-        self, store: Store, run: str, path: str, parent: str, options: dict[str, Value], *, again: bool = False,
-        alike: Alike | None = None, plain: Plain | None = None, supervised: bool = False,
+        self, store: Store, run: str, path: str, parent: str, options: dict[str, Value], *,
+        again: bool | Collection[str] = False, alike: Alike | None = None,
+        plain: Plain | None = None, supervised: bool = False,
     ) -> None:  # fmt: skip
         self._supervised = supervised
         self.store = store
@@ -75,7 +77,9 @@ class Series:
         self._path = path
         self._parent = parent
         self._options = options
-        self._again = again
+        if isinstance(again, bool):
+            again = [branch.name for branch in store.run(run).branches] if again else ()
+        self._ignored = frozenset(again)
         self._alike = alike
         self._plain = plain
         self._made: set[str] = set()
@@ -131,7 +135,7 @@ class Series:
         """The branch of the cut's nth probe that was run before, None where there is none. One that was cut off is
         removed: what it would have done is not known. `among`: the branches of the run, where they are at hand."""
         for branch in self._named(self.name(cut, nth), self.store.run(self.run).branches if among is None else among):
-            if self._again and branch.name not in self._made:
+            if branch.name in self._ignored:
                 continue
             if is_cut_off(self.store, self.run, branch, self._path, self._supervised):
                 self.store.delete_branch(self.run, branch.name)
