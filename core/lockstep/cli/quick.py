@@ -149,8 +149,8 @@ def again(words: Sequence[str]) -> tuple[str, dict[str, object]] | None:
             return None
         before = found.get(argument)
         found[argument] = (*before, told) if isinstance(before, tuple) else told
-    if verb == "bisect" and found.get("run") == "log":
-        return None  # another command
+    if verb == "bisect" and (found.get("run") == "log" or found["resume"]):
+        return None  # another command, and one that may be asked in a wrong way
     return (verb, found) if "run" in found else None
 
 
