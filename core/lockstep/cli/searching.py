@@ -158,7 +158,8 @@ def _search(inquiry: Inquiry, runner: bisects.Runner | Crew, *, quiet: bool) -> 
         if shown:
             sys.stderr.write("\n")
         terminal.say(
-            f"lockstep: the probes made so far are kept: lockstep bisect {inquiry.run} --resume goes on from there"
+            "lockstep: the probes made so far are kept: the same command goes on from there, as does "
+            f"lockstep bisect {inquiry.run} --resume"
         )
         raise
     finally:
