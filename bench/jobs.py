@@ -95,8 +95,8 @@ def _lines(model: _Model, url: str, quick: bool) -> Iterator[tuple[str, ...]]:
         yield (
             str(steps), ENDS[end], " ".join(words) or "each probe once", _mean(alone, "seconds", 1),
             _mean(together, "seconds", 1), f"{ratio:.2f}", f"{min(each):.2f}–{max(each):.2f}",
-            _mean(alone, "probes", 1), f"{_mean(together, 'probes', 1)} + {_mean(together, 'ended', 1)}", _mean(alone, "calls", 0),
-            _mean(together, "calls", 0),
+            _mean(alone, "probes", 1), f"{_mean(together, 'probes', 1)} + {_mean(together, 'ended', 1)}",
+            _mean(alone, "calls", 0), _mean(together, "calls", 0),
         )  # fmt: skip
     alone_for, together_for = (sum(pair[at] for pair in every) for at in (0, 1))
     ratio = together_for / alone_for
