@@ -77,10 +77,10 @@ class Workers:
         # One that is still loading has the order wait.
         worker = next((one for one in idle if one.is_ready()), idle[0])
         self._at[number] = worker
-        worker.send(ordering.encode(order))
+        worker.send({"number": number, "order": ordering.encode(order)})
 
     def end(self, number: int) -> None:
-        self._at[number].end()
+        self._at[number].end(number)
 
     def next(self) -> tuple[int, Made | EditError | None]:
         while True:
@@ -122,15 +122,12 @@ class _Worker:
         self._process = process
         self._ready = process is None
 
-    def send(self, frame: bytes) -> None:
-        # One that has died says so by its silence.
-        with contextlib.suppress(BrokenPipeError):
-            _write(self.orders, frame)
+    def send(self, told: dict[str, Any]) -> None:
+        _tell(self.orders, told)  # one that has died says so by its silence
 
     def hear(self) -> dict[str, Any] | None:
         """What it says; None where it has ended."""
-        frame = _read(self.news)
-        told: dict[str, Any] | None = msgspec.msgpack.decode(frame) if frame is not None else None
+        told = _heard(self.news)
         self._ready = self._ready or told is not None
         return told
 
@@ -139,20 +136,24 @@ class _Worker:
             self.hear()
         return self._ready
 
-    def end(self) -> None:
+    def end(self, number: int) -> None:
+        """Has it end the probe of that number, if that is what it is still at."""
         self.ended = True
+        if self._process is None:
+            self.send({"end": number})
         self.stop()
 
     def stop(self) -> None:
         if self._process is not None:
             trees.kill(self.pid)
         else:
-            # It ends what it runs, which is no child of its own, and says so.
+            # For a command that it has started by itself: that hears what its supervisor does.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
 
     def close(self) -> int:
-        """Waits for its end. As `subprocess` tells it, its status."""
+        """Waits for its end, which comes when nobody is there who would give orders. As `subprocess` tells it, its
+        status."""
         os.close(self.orders)
         try:
             if self._process is not None:
@@ -185,10 +186,7 @@ def _forked(
             for end in (ours, heard, *others):
                 os.close(end)
             _leash(signal.SIGTERM, above)
-            if nursery is not None:
-                nursery.lie_in(bed)
-                nursery.patience = 0.0
-            _serve(store, orders, news, output, nursery)
+            _serve(store, orders, news, output, nursery, bed)
             status = 0
         finally:
             # Nothing of what it has from its parent is its own to close.
@@ -251,31 +249,34 @@ def main(told: dict[str, str], orders: int, news: int, above: int) -> None:
     _serve(told["store"], orders, news, None, None)
 
 
-def _serve(store: str, orders: int, news: int, output: int | None, nursery: Nursery | None) -> None:
+def _serve(store: str, orders: int, news: int, output: int | None, nursery: Nursery | None, bed: int = 0) -> None:
     """Performs one order after another, until nobody gives one any more."""
-    busy = False
+    busy = -1
 
-    def asked(number: int, frame: object) -> None:
-        if busy:
-            raise KeyboardInterrupt
+    def ended() -> bool:
+        # While one is at work it is told of ends alone: of what it is at, or of what it had done by then.
+        told = _heard(orders)
+        return told is None or told.get("end") == busy
 
+    # Whoever is asked to end by a signal is the program, and this process when its supervisor has ended.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, asked)
-    while (frame := _read(orders)) is not None:
+        signal.signal(number, lambda *_: None)
+    if nursery is not None:
+        nursery.lie_in(bed, orders, ended)
+    while (told := _heard(orders)) is not None:
+        if "order" not in told:
+            continue
+        busy = told["number"]
         try:
-            busy = True
-            made = perform(store, ordering.decode(frame), output=output, nursery=nursery)
-            busy = False
-            told: dict[str, Any] = {"made": msgspec.to_builtins(made)}
+            made = perform(store, ordering.decode(told["order"]), output=output, nursery=nursery)
+            answer: dict[str, Any] = {"made": msgspec.to_builtins(made)}
         except KeyboardInterrupt:
-            busy = False
-            told = {"asked": True}
+            answer = {"asked": True}
         except LockstepError as error:
-            told = {"error": type(error).__name__, "code": str(error.code), "message": error.message}
+            answer = {"error": type(error).__name__, "code": str(error.code), "message": error.message}
         except BaseException as error:
-            told = {"unexpected": f"{type(error).__name__}: {error}"}
-        busy = False
-        _tell(news, told)
+            answer = {"unexpected": f"{type(error).__name__}: {error}"}
+        _tell(news, answer)
     if nursery is not None:
         nursery.close()
 
@@ -301,10 +302,11 @@ def _write(to: int, frame: bytes) -> None:
         left = left[os.write(to, left) :]
 
 
-def _read(pipe: int) -> bytes | None:
-    """The next frame; None at the end."""
+def _heard(pipe: int) -> dict[str, Any] | None:
+    """What is told next; None at the end."""
     head = _exactly(pipe, _LENGTH.size)
-    return _exactly(pipe, _LENGTH.unpack(head)[0]) if head is not None else None
+    frame = _exactly(pipe, _LENGTH.unpack(head)[0]) if head is not None else None
+    return msgspec.msgpack.decode(frame, type=dict[str, Any]) if frame is not None else None
 
 
 def _exactly(pipe: int, size: int) -> bytes | None:

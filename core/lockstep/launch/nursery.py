@@ -44,12 +44,12 @@ class Nursery:
     """Runs a command again and again. `run` takes what `launch.run` takes, and does what that does where the command is
     no Python program by itself, or another one than the first time.
 
-    beds      how many forks may run at once, each for another process of ours, see `lie_in`
-    patience  seconds for a program to end once it was interrupted
+    beds  how many forks may run at once, each for another process of ours, see `lie_in`
     """
 
-    def __init__(self, beds: int = 1, patience: float = _PATIENCE) -> None:
-        self.patience = patience
+    def __init__(self, beds: int = 1) -> None:
+        self._listen = -1
+        self._ended: Callable[[], bool] | None = None
         self._beds = beds
         self._pipes: list[tuple[int, int]] = []  # of each bed: for orders, for news
         self._own = os.getpid()  # whose child the process is
@@ -60,9 +60,14 @@ class Nursery:
         self._orders = self._news = -1
         self._heard = b""
 
-    def lie_in(self, bed: int) -> None:
+    def lie_in(self, bed: int, listen: int, ended: Callable[[], bool]) -> None:
         """In a forked child of ours: uses that bed from now on, which nobody else does. One that has not begun begins
-        by itself."""
+        by itself.
+
+        listen  a pipe by which somebody may say, while a program runs, that it is to be ended at once
+        ended   asked when there is something to read: whether it was that
+        """
+        self._listen, self._ended = listen, ended
         if self._pipes:
             self._orders, self._news = self._pipes[bed]
             for number, pipes in enumerate(self._pipes):
@@ -181,6 +186,8 @@ class Nursery:
             os.write(self._orders, os.fsencode(place) + b"\n")
         except BrokenPipeError:
             return None
+        if self._ended is not None:
+            return self._attended(self._ended)
         with _asked_to_end():
             told = self._line()
             if not told:
@@ -191,12 +198,24 @@ class Nursery:
             except KeyboardInterrupt:
                 # From a terminal the program has got it too; from elsewhere we are the only one.
                 asked = True
-                if not select.select([self._news], [], [], self.patience)[0]:
+                if not select.select([self._news], [], [], _PATIENCE)[0]:
                     os.kill(pid, signal.SIGINT)
-                if not select.select([self._news], [], [], self.patience)[0]:
+                if not select.select([self._news], [], [], _PATIENCE)[0]:
                     trees.kill(pid)
                 told = self._line()
         return supervise.Ended(int(told or -signal.SIGKILL), asked)
+
+    def _attended(self, ended: Callable[[], bool]) -> supervise.Ended | None:
+        """As the end of `_child`, for one who is told by a pipe: no signal comes between what is said and heard."""
+        told = self._line()
+        if not told:
+            return None
+        pid, asked = int(told), False
+        while not asked and self._news not in (ready := select.select([self._news, self._listen], [], [])[0]):
+            asked = self._listen in ready and ended()
+        if asked:
+            trees.kill(pid)
+        return supervise.Ended(int(self._line() or -signal.SIGKILL), asked)
 
     def _line(self) -> str:
         """The next line of the process; "" where it has ended."""
