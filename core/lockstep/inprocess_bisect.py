@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from lockstep import inprocess_native as natives
 from lockstep.adapter.native import ForkOptions
 from lockstep.debugger import bisect as bisects
+from lockstep.debugger import elsewhere, predicate, probes
 from lockstep.debugger import fork as forks
-from lockstep.debugger import predicate, probes
 from lockstep.debugger.bisect import Aim, Inquiry
 from lockstep.debugger.conduct import Ordered
 from lockstep.debugger.cuts import Cut
@@ -33,7 +35,7 @@ type Bad = Callable[[View], bool | None]
 def bisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
     *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
-    max_probes: int | None = None, shrink: bool = False, jobs: int = 1, **own: Any,
+    max_probes: int | None = None, shrink: bool = False, jobs: int = 1, workers: Any = None, **own: Any,
 ) -> Verdict:  # fmt: skip
     """Finds the recorded answer that makes a run bad: kept, the run is bad, and left out, it is not.
 
@@ -55,6 +57,8 @@ def bisect(
             the verdict
     jobs    how many probes are made at once, each in a process of its own that imports the target: a function or object
             at the top of a module, or its name as `"agent:main"`. By default one after another, in this process
+    workers  where Temporal workers are that make the probes, on other machines: `"HOST:PORT/QUEUE"`, or a
+            `lockstep_temporal.probes.Place`. Each has the target, by the same name
     own     of a run that a framework keeps itself: what only its adapter knows, as Temporal's `data_converter=`
 
     Probes stay as branches of the run. Raises AddressError (LS205, LS206), TargetError LS402 (no callable, or a
@@ -67,13 +71,13 @@ def bisect(
         if found is None:
             natives.only_native(own)
         aim = Aim(confidence, max_probes, jobs=jobs)
-        named = _named(target, own) if jobs > 1 else ""
+        named = _named(target, own) if jobs > 1 or workers is not None else ""
         inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, aim, shrink, named)
         if isinstance(inquiry, Verdict):
             return inquiry
         if named:
-            with _workers(path, inquiry, named, live, tail) as workers:
-                return bisects.run(inquiry, Ordered(workers, workers.order, aim.jobs))
+            with _crew(path, inquiry, named, live, tail, workers, again) as crew:
+                return bisects.run(inquiry, crew)
 
         def probe(cut: Cut, branch: str) -> Made:
             if found is not None:
@@ -93,7 +97,7 @@ def bisect(
 async def abisect(
     run: str, target: Callable[[], Any], bad: Bad | None = None, good: str | None = None, live: Sequence[str] = (),
     *, tail: Tail = "", store: Store = None, again: bool = False, confidence: float | None = None,
-    max_probes: int | None = None, shrink: bool = False, jobs: int = 1, **own: Any,
+    max_probes: int | None = None, shrink: bool = False, jobs: int = 1, workers: Any = None, **own: Any,
 ) -> Verdict:  # fmt: skip
     """As `bisect`, under a running event loop: awaits what `target` returns."""
     path = str(locate(store))
@@ -101,13 +105,13 @@ async def abisect(
         if found is None:
             natives.only_native(own)
         aim = Aim(confidence, max_probes, jobs=jobs)
-        named = _named(target, own) if jobs > 1 else ""
+        named = _named(target, own) if jobs > 1 or workers is not None else ""
         inquiry = _begin(opened, run, target, bad, good, live, tail, again, found, own, aim, shrink, named)
         if isinstance(inquiry, Verdict):
             return inquiry
         if named:
-            with _workers(path, inquiry, named, live, tail) as workers:
-                return await bisects.arun(inquiry, Ordered(workers, workers.order, aim.jobs))
+            with _crew(path, inquiry, named, live, tail, workers, again) as crew:
+                return await bisects.arun(inquiry, crew)
 
         async def probe(cut: Cut, branch: str) -> Made:
             if found is not None:
@@ -157,13 +161,25 @@ def _named(target: Any, own: Mapping[str, Any]) -> str:
     """The target for other processes. Raises TargetError LS402."""
     if own:
         given = ", ".join(f"{name}=" for name in own)
-        raise TargetError(Code.BAD_TARGET, f"{given} cannot be handed to other processes: leave it out, or jobs=")
+        raise TargetError(
+            Code.BAD_TARGET, f"{given} cannot be handed to other processes: leave it out, or jobs= and workers="
+        )
     return naming.named(target)
 
 
-def _workers(path: str, inquiry: Inquiry, target: str, live: Sequence[str], tail: Tail) -> Workers:
+@contextmanager
+def _crew(
+    path: str, inquiry: Inquiry, target: str, live: Sequence[str], tail: Tail, workers: Any, again: bool
+) -> Iterator[Ordered]:
+    """Makes the probes: processes on this machine, or workers elsewhere."""
     order = Order(inquiry.run, Cut("", 0), "", target=target, directory=os.getcwd(), live=tuple(live), tail=tail)
-    return Workers(path, order, inquiry.jobs)
+    made = (
+        Workers(path, order, inquiry.jobs)
+        if workers is None
+        else elsewhere.hired(workers, path, logging.getLogger("lockstep").warning, again=again)
+    )
+    with made as maker:
+        yield Ordered(maker, order, inquiry.jobs)
 
 
 def _options(run: str, cut: Cut, live: Sequence[str], tail: Tail, branch: str, own: Mapping[str, Any]) -> ForkOptions:

@@ -209,12 +209,12 @@ async def _kept(store: str, run: str, order: Order, *, again: bool) -> Made | No
     """The probe, where it was made here before and its answer got lost. One that was cut off is removed."""
     while True:
         with open_store(store) as opened:
-            path = resolve(opened, order.run).address.path
+            path, supervised = resolve(opened, order.run).address.path, not order.target
             branch = next((one for one in opened.run(run).branches if one.name == order.branch), None)
             if branch is None:
                 return None
             if branch.state is not RunState.GROWING:
-                if not again and not probes.is_cut_off(opened, run, branch, path):
+                if not again and not probes.is_cut_off(opened, run, branch, path, supervised):
                     return probes.made_before(opened, run, branch.name, path)
                 opened.delete_branch(run, branch.name)
                 return None

@@ -1,6 +1,7 @@
 """An agent to bisect, with its recordings, and workers that make probes of it."""
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -106,6 +107,10 @@ class Site:
 
     def lockstep(self, *words: str, **env: str) -> CompletedProcess[str]:
         return command.run(*words, cwd=self.folder, env=self.env(**env), timeout=120)
+
+    def run(self, *words: str, **env: str) -> None:
+        """A program of its own, which may fail."""
+        subprocess.run([PYTHON, *words], check=False, cwd=self.folder, env=self.env(**env), stderr=DEVNULL)
 
     def record(self, name: str) -> None:
         self.lockstep("record", "--run", name, "--", *self.agent, PLANTED=str(PLANTED))

@@ -6,9 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from live_server import Server, unique, working
-from probe_site import Site, until
+from probe_site import GRAPHS, Site, until
 from temporalio.client import Client
 
+import lockstep
 from lockstep.debugger import elsewhere, orders
 from lockstep.debugger.branches import lived
 from lockstep.debugger.cuts import Cut
@@ -31,7 +32,8 @@ def test_a_worker_of_ones_own_makes_probes_and_refuses_what_another_version_or_p
     said: list[str] = []
 
     async def whole() -> None:
-        maker = Maker(Program(command=site.agent, directory=str(site.folder)), str(tmp_path / "kept"))
+        program = Program(command=site.agent, targets=(GRAPHS,), directory=str(site.folder))
+        maker = Maker(program, str(tmp_path / "kept"))
         async with working(site.server, workflows=WORKFLOWS, activities=[maker.make_probe]) as work:
             await asyncio.to_thread(asked, Place(work.task_queue, site.server.address))
         await maker.close()
@@ -54,6 +56,11 @@ def test_a_worker_of_ones_own_makes_probes_and_refuses_what_another_version_or_p
                 left = opened.run("refund", "needless")
                 assert 0 < calls - 1 <= lived(left) <= calls + 1 < 57  # one may be between here and there
                 assert left.info.state is RunState.INTERRUPTED
+            # In Python the target is said by its name.
+            monkeypatch.chdir(site.folder)
+            monkeypatch.syspath_prepend(site.folder)
+            found = lockstep.bisect("langgraph/t", GRAPHS, workers=where, again=True)
+            assert (found.verdict, found.task) == ("culprit", "n5")
             # It runs nothing that is recorded: that is what an order without a command means, where it is trusted.
             bare = msgspec.structs.replace(order, branch="bare", command=(), trust=True)
             with pytest.raises(TargetError, match="is bisected with") as refused:
