@@ -51,7 +51,7 @@ main(int(sys.argv[1]))
 
 
 GRAPH = """
-import operator, os
+import contextlib, operator, os
 from typing import Annotated, TypedDict
 from langgraph.graph import START, StateGraph
 from lockstep_langgraph import LockstepCheckpointer
@@ -75,7 +75,9 @@ for number in range(1, 9):
 graph = built.compile(checkpointer=LockstepCheckpointer())
 
 if __name__ == "__main__":
-    graph.invoke({"said": []}, {"configurable": {"thread_id": "t"}})
+    for name in ("t", "own"):
+        with contextlib.suppress(ValueError):
+            graph.invoke({"said": []}, {"configurable": {"thread_id": name}})
 """
 
 

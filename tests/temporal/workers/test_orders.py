@@ -59,7 +59,7 @@ def test_a_worker_of_ones_own_makes_probes_and_refuses_what_another_version_or_p
             # In Python the target is said by its name.
             monkeypatch.chdir(site.folder)
             monkeypatch.syspath_prepend(site.folder)
-            found = lockstep.bisect("langgraph/t", GRAPHS, workers=where, again=True)
+            found = lockstep.bisect("langgraph/own", GRAPHS, workers=where)
             assert (found.verdict, found.task) == ("culprit", "n5")
             # It runs nothing that is recorded: that is what an order without a command means, where it is trusted.
             bare = msgspec.structs.replace(order, branch="bare", command=(), trust=True)
