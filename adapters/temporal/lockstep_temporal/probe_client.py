@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -48,6 +49,7 @@ from lockstep_temporal.reaching import connected
 
 _LOOKS = 1.0  # seconds between two looks for workers
 _SOON = 3.0  # seconds without one after which that is said
+_FRESH = 90.0  # a worker asks anew at least once a minute
 _PATIENCE = 60.0  # after which nobody is waited for any more
 
 
@@ -114,6 +116,7 @@ class Crew:
         self._asked: dict[int, _Asked] = {}
         self._over: SimpleQueue[tuple[int, Future[Made | None]]] = SimpleQueue()
         self._watch: asyncio.Task[None] | None = None
+        self._polls = 0, 0.0  # when a worker asked last, by the server's clock; and when that was seen first, by ours
         self._alone: asyncio.Future[None] = self._loop.create_future()  # done when nobody is waited for any more
 
     def __enter__(self) -> Self:
@@ -297,16 +300,20 @@ class Crew:
         self._alone.set_result(None)
 
     async def _polled(self, client: Client) -> bool:
-        """Whether a worker has asked for probes of late."""
+        """Whether a worker is there. One that is busy with probes asks for no other, but for what workflows do next."""
         request = DescribeTaskQueueRequest(
             namespace=client.namespace, task_queue=TaskQueue(name=self.where.queue),
-            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )  # fmt: skip
         try:
             told = await client.workflow_service.describe_task_queue(request)
         except RPCError:
             return True  # whoever waits for a probe is told by that
-        return bool(told.pollers)
+        # For some minutes the server names those that have gone. Its clock may be another one than ours.
+        asked = max((one.last_access_time.ToNanoseconds() for one in told.pollers), default=0)
+        if asked != self._polls[0]:
+            self._polls = asked, time.monotonic()
+        return asked > 0 and time.monotonic() - self._polls[1] < _FRESH
 
 
 def _nobody(client: Client, where: Place) -> str:
