@@ -118,6 +118,11 @@ def test_what_is_too_large_for_a_message_lies_with_the_server_once(temporal_serv
     asyncio.run(whole())
 
 
+def test_a_worker_without_a_program_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="LS401 a worker runs its own program"):
+        Maker(Program(), str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
