@@ -20,8 +20,8 @@ from lockstep.errors import Code, TargetError
 from lockstep_temporal.probe_workflow import LONGEST, PART
 
 SMALL = 64 << 10  # bytes that are kept where they are
-SIZE = 1 << 20  # of a part: a server takes 2 MB in a payload
-MOST = 64  # parts
+SIZE = 500_000  # of a part: a server takes 2 MB in a payload, and SDK and server warn from 512 KB on
+MOST = 128  # parts
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True):
@@ -39,8 +39,8 @@ async def put(client: Client, queue: str, data: bytes, what: str) -> Content:
     if len(data) > SIZE * MOST:
         raise TargetError(
             Code.WORKERS,
-            f"{what} is {len(data) >> 20} MB, and at most {SIZE * MOST >> 20} MB are sent to Temporal workers. Bisect "
-            "it on this machine: --jobs N instead of --workers",
+            f"{what} is {len(data) / 1e6:.1f} MB, and at most {SIZE * MOST / 1e6:.1f} MB are sent to Temporal workers. "
+            "Bisect it on this machine: --jobs N instead of --workers",
         )
     pieces = [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
     return Content(b"", tuple([await _put(client, queue, piece) for piece in pieces]))

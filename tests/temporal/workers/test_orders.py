@@ -109,7 +109,7 @@ def test_what_is_too_large_for_a_message_lies_with_the_server_once(temporal_serv
         assert await probe_parts.get(client, first) == large
         small = await probe_parts.put(client, queue, b"small", "it")
         assert small.held == await probe_parts.get(client, small) == b"small"
-        with pytest.raises(TargetError, match=r"it is 5 MB, and at most 3 MB") as refused:
+        with pytest.raises(TargetError, match=r"it is 2.5 MB, and at most 1.5 MB") as refused:
             await probe_parts.put(client, queue, large * 2, "it")
         assert refused.value.code is Code.WORKERS
         with pytest.raises(TargetError, match=r"LS413 workflow lockstep-part-0+ holds"):
