@@ -176,7 +176,9 @@ def _crew(
     made = (
         Workers(path, order, inquiry.jobs)
         if workers is None
-        else elsewhere.hired(workers, path, logging.getLogger("lockstep").warning, again=again)
+        else elsewhere.hired(
+            workers, path, logging.getLogger("lockstep").warning, again=os.urandom(8).hex() if again else ""
+        )
     )
     with made as maker:
         yield Ordered(maker, order, inquiry.jobs)

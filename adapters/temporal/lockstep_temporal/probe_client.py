@@ -21,7 +21,6 @@ from contextlib import suppress
 from hashlib import blake2b
 from queue import SimpleQueue
 from typing import Any, Self
-from uuid import uuid4
 
 import msgspec
 from temporalio.api.enums.v1 import TaskQueueType
@@ -83,7 +82,7 @@ def place(text: str) -> Place:
     return Place(queue, address, namespace if at else "")
 
 
-def hired(where: Any, store: str, say: Callable[[str], None], again: bool) -> Crew:
+def hired(where: Any, store: str, say: Callable[[str], None], again: str) -> Crew:
     """See `lockstep.debugger.elsewhere`. `where`: a `Place`, or one as a text."""
     return Crew(where if isinstance(where, Place) else place(str(where)), store, say, again=again)
 
@@ -100,15 +99,15 @@ class Crew:
 
     store   the store of the run, which gets the branches
     say     told of what somebody who waits wants to know
-    again   probes are made again also where one was made for an earlier bisect
+    again   of a bisect that makes probes again also where one was made before: what tells it from others
     """
 
-    def __init__(self, where: Place, store: str, say: Callable[[str], None], *, again: bool = False) -> None:
+    def __init__(self, where: Place, store: str, say: Callable[[str], None], *, again: str = "") -> None:
         self.where = where
         self.made_by: Counter[str] = Counter()
         self._store = store
         self._say = say
-        self._again = uuid4().hex if again else ""
+        self._again = again
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="lockstep-temporal", daemon=True)
         self._client: Client | None = None

@@ -126,4 +126,4 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     order: Callable[[bytes], str] | None = None
     exports: Mapping[str, Callable[[Place], bytes]] = {}
     commands: str = ""
-    workers: Callable[[Any, str, Callable[[str], None], bool], Any] | None = None
+    workers: Callable[[Any, str, Callable[[str], None], str], Any] | None = None

@@ -50,7 +50,7 @@ def bisect(
             asked = Asked(
                 str(place.address), os.getcwd(), tuple(command), bad, good, tuple(live), tail, target,
                 tuple(branch.name for branch in place.timeline.reader.branches) if again else None, confidence,
-                max_probes, shrink, workers, trust, isolate, jobs or 1,
+                max_probes, shrink, workers, trust, isolate, jobs or 1, os.urandom(8).hex() if again else "",
             )  # fmt: skip
             if resume:
                 before = resuming.newest(path, asked.run)

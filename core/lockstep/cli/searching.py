@@ -59,10 +59,9 @@ def bisect(
             found.run, Cut("", 0), "", asked.command, target, "", asked.live, policy.tail, asked.trust, asked.isolate,
             debug,
         )  # fmt: skip
-        again = asked.ignored is not None
         with resuming.noted(store.path, asked):
             found = (
-                _by_workers(store.path, found, elsewhere.named(order, reader), asked, again=again, quiet=as_json)
+                _by_workers(store.path, found, elsewhere.named(order, reader), asked, quiet=as_json)
                 if asked.workers
                 else _here(store.path, found, order, output, nursery, asked.jobs, quiet=as_json)
             )
@@ -94,14 +93,14 @@ def _here(
 
 
 def _by_workers(
-    store: str, inquiry: Inquiry, order: Order, asked: Asked, *, again: bool, quiet: bool
+    store: str, inquiry: Inquiry, order: Order, asked: Asked, *, quiet: bool
 ) -> Verdict:  # fmt: skip
     """Has probes made by workers, on other machines."""
 
     def say(what: str) -> None:
         terminal.say(f"  {safe(what)}")
 
-    with elsewhere.hired(asked.workers, store, say, again=again) as crew:
+    with elsewhere.hired(asked.workers, store, say, again=asked.token) as crew:
         found = _search(inquiry, Ordered(crew, order, asked.jobs), quiet=quiet)
         if not quiet and crew.made_by:
             by = ", ".join(f"{name} {count}" for name, count in sorted(crew.made_by.items()))

@@ -55,11 +55,11 @@ def named(order: Order, reader: RunReader) -> Order:
 type Say = Callable[[str], None]
 
 
-def hired(where: Any, store: str, say: Say, *, again: bool = False) -> AbstractContextManager[Crew]:
+def hired(where: Any, store: str, say: Say, *, again: str = "") -> AbstractContextManager[Crew]:
     """The workers at a place, reached when the block begins; what they still make ends with it.
 
     where   as their adapter says it: of Temporal, [[NAMESPACE@]HOST:PORT/]QUEUE
-    again   probes are made again also where one was made for an earlier bisect
+    again   of a bisect that makes probes again also where one was made before: what tells it from others
 
     Raises TargetError LS402 where no adapter has workers, or that is no place; LS404, LS401 on entering.
     """

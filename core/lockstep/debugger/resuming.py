@@ -26,6 +26,7 @@ class Asked(msgspec.Struct, frozen=True):
     run        its address
     directory  where
     ignored    of one that makes all probes again: the branches that there were before it
+    token      likewise: what tells it from others, "" for one that makes none again
     """
 
     run: str
@@ -44,6 +45,7 @@ class Asked(msgspec.Struct, frozen=True):
     trust: bool = False
     isolate: bool = False
     jobs: int = 1
+    token: str = ""
 
 
 @contextlib.contextmanager
