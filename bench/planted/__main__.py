@@ -88,7 +88,7 @@ def _run(asked: argparse.Namespace) -> None:
             about = (asked.agent, steps, number)
             wanted = [
                 (dice, left) for dice, ways in wanted
-                if (left := [way for way in ways if (*about, dice.rescue, dice.spoil, dice.breaks, way) not in done])
+                if (left := [way for way in ways if (*about, *_rates(dice), asked.drawn, way) not in done])
             ]  # fmt: skip
             if not wanted:
                 continue
@@ -111,8 +111,12 @@ def _ways(asked: argparse.Namespace, dice: Dice) -> list[str]:
     return asked.search or [*([ONCE] if not dice.rescue and not asked.drawn else []), BUDGET]
 
 
+def _rates(dice: Dice) -> tuple[float, float, float]:
+    return dice.rescue, dice.spoil, dice.breaks
+
+
 def _key(one: Trial) -> tuple[object, ...]:
-    return one.adapter, one.steps, one.number, one.rescue, one.spoil, one.breaks, one.search
+    return one.adapter, one.steps, one.number, one.rescue, one.spoil, one.breaks, one.drawn, one.search
 
 
 def _made(

@@ -24,7 +24,7 @@ def of_trials(trials: Sequence[Trial]) -> str:
         _baselines([one for one in steady if one.adapter == "plain"]),
         _cells("**In each framework.**", [one for one in steady if one.adapter not in ("plain", _PEER)]),
         _beside(steady),
-        _kinds([one for one in steady if one.search == BUDGET]),
+        _kinds([one for one in steady if one.search == BUDGET and one.adapter != "plain-quoting"]),
         _calibration(trials),
         _broken([one for one in trials if one.breaks]),
     ]
