@@ -326,40 +326,32 @@ def _concluded(inquiry: Inquiry, tried: Sequence[Probe], located: Located, inner
 
 
 def _over_steps(timeline: Timeline, cuts: Sequence[Cut], aim: Aim) -> Searching:
-    """The step, then the answer in it."""
-    if aim.confidence is not None:
-        return (yield from _surely(timeline, cuts, aim, aim.confidence))
-    known = searches.whole(len(cuts) - 1)
-    # Several at once leave in other places than one after another.
-    late = timeline.is_native and aim.jobs == 1
-    over = (
-        _over_checkpoints(timeline, cuts, known, aim.probes)
-        if late
-        else _over(cuts, known, aim.jobs, aim.probes, aim.prior or (), reach=timeline.is_native)
-    )
-    located = yield from over
-    if located.cut is None:
-        return located, None
-    inner = places.of_step(timeline, timeline.step(located.cut.step))
-    if len(inner) < 2:
-        return located, None
-    left = None if aim.probes is None else aim.probes - located.made
-    return located, (yield from _over(inner, searches.within(len(inner) - 1), aim.jobs, left))
-
-
-def _surely(timeline: Timeline, cuts: Sequence[Cut], aim: Aim, confidence: float) -> Searching:
-    """As `_over_steps`, with probes that are repeated: one search over all answers, since two would each have to be
-    sure, and learn the same of how probes err."""
+    """One search over the answers of all steps. One over steps, and then one within the step found, would halve less
+    well: and where probes are repeated, each would have to be sure, and learn the same of how they err."""
     cuts = places.of_answers(timeline, cuts)
-    budget = aim.probes if aim.probes is not None else beliefs.most(len(cuts) - 1)
-    located = yield from noisy.over(cuts, beliefs.begun(len(cuts) - 1, aim.prior), confidence, budget, aim.jobs)
+    last = len(cuts) - 1
+    if aim.confidence is not None:
+        budget = aim.probes if aim.probes is not None else beliefs.most(last)
+        located = yield from noisy.over(cuts, beliefs.begun(last, aim.prior), aim.confidence, budget, aim.jobs)
+    elif timeline.is_native and aim.jobs == 1:
+        # Several at once leave in other places than one after another.
+        located = yield from _over_checkpoints(timeline, cuts, searches.whole(last), aim.probes)
+    else:
+        known, weights = searches.whole(last), aim.prior or ()
+        located = yield from _over(cuts, known, aim.jobs, aim.probes, weights, reach=timeline.is_native)
+    return located, _answer(timeline, located)
+
+
+def _answer(timeline: Timeline, located: Located) -> Located | None:
+    """The answer, or the task, that a search over all of them ended with: a cut behind a whole step is behind its
+    last."""
     cut = located.cut
     if cut is None:
-        return located, None
-    inner = places.of_step(timeline, timeline.step(cut.step))
-    if cut.effect is None and cut.within is None:
-        return located, Located(searches.within(1), inner[-2:]) if len(inner) > 1 else None
-    return located, Located(searches.within(1), [inner[0], cut])
+        return None
+    within = places.of_step(timeline, timeline.step(cut.step))
+    if cut.effect is not None or cut.within is not None:
+        within = [within[0], cut]
+    return Located(searches.within(1), within[-2:]) if len(within) > 1 else None
 
 
 def _over_checkpoints(
@@ -389,18 +381,12 @@ def _over_checkpoints(
         probe = (yield (Wanted(cuts[at], max(budget, searches.left(known)), good, bad),)).probe
         budget -= 1
         made += 1
-        reached = _reached(cuts, probe, at)
+        reached = noisy.reached(cuts, probe, at)
         # Where the program asks somebody, one that asked nobody anew shows nothing of that.
         steady = (steady or (reached > at and (probe.asked > 0 or not asks) and probe.again)) and at != guess
         guess = reached + 1 if steady and not guessed and probe.judged == GOOD else None
         # With the answers up to there kept it would have been the same experiment.
         known = searches.told(known, min(reached, known.bad - 1) if probe.judged == GOOD else at, probe.judged)
-
-
-def _reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
-    """The last cut up to which a probe at cut `at` got the recorded answers."""
-    reach = probe.reach if probe.reach is not None else -1
-    return max((number for number, cut in enumerate(cuts) if number > at and cut.step <= reach), default=at)
 
 
 def _over_swaps(
@@ -444,7 +430,7 @@ def _over(
         flying.ended(at, told.probe.found)
         if known.good < at < known.bad:
             good_upto = reach and told.probe.judged == GOOD
-            of = min(_reached(cuts, told.probe, at), known.bad - 1) if good_upto else at
+            of = min(noisy.reached(cuts, told.probe, at), known.bad - 1) if good_upto else at
             known = searches.told(known, of, told.probe.judged)
 
 

@@ -44,7 +44,7 @@ def over(
         made += 1
         lost = lost + 1 if probe.judged == SKIP else 0
         # One that got the recorded answers up to a later cut, though it was not given them, is a probe of that cut.
-        of = _reached(cuts, probe, at) if probe.judged == GOOD else at
+        of = reached(cuts, probe, at) if probe.judged == GOOD else at
         belief = beliefs.told(belief, of, probe.judged, certain=_is_no_sample(cuts, probe, at))
     first, last = beliefs.settled(belief, confidence) or beliefs.span(beliefs.posterior(belief), confidence)
     return Located(Search(len(cuts) - 1, first - 1, last), cuts, belief, made, stopped)
@@ -64,8 +64,9 @@ def _is_no_sample(cuts: Sequence[Cut], probe: Probe, at: int) -> bool:
     return probe.asked == 0 and (at == len(cuts) - 1 or bool(cuts[at].edits))
 
 
-def _reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
-    # States say how far it went, and there are none within a step: other answers may come to the same state at its end.
+def reached(cuts: Sequence[Cut], probe: Probe, at: int) -> int:
+    """The last cut up to which a probe at cut `at` got the recorded answers. States say how far it went, and there are
+    none within a step: other answers may come to the same state at its end."""
     if cuts[at].effect is not None:
         return at
     reach = probe.reach if probe.reach is not None else -1

@@ -214,7 +214,7 @@ def conclude(
     run: str, located: Located, inner: Located | None, tried: Sequence[Probe], seconds: float, *, good: str = "",
     alone: bool = True,
 ) -> Verdict:  # fmt: skip
-    """What the probes say all together. `inner`: the search among the answers of the step; `good`: the run whose
+    """What the probes say all together. `inner`: the answer that it ended with; `good`: the run whose
     answers were swapped in; `alone`: whether the run was of one process."""
     known, belief = located.known, located.belief
     fields: dict[str, Any] = {
