@@ -44,6 +44,10 @@ def test_it_names_the_step_and_the_answer(once_wrong: Provider) -> None:
     assert (verdict.verdict, verdict.step, verdict.effect) == ("culprit", 2, "2.1")
     again: Any = asyncio.run(lockstep.abisect(run, kind.make, is_rash, live=["look_up"]))
     assert (again.verdict, again.effect) == ("culprit", "2.1")
+    # In processes of their own, which import what makes it.
+    several = lockstep.bisect(run, kind.make, is_rash, live=["look_up"], jobs=2)
+    assert (several.verdict, several.effect) == ("culprit", "2.1")
+    assert not any(probe.found for probe in several.tried)
 
 
 def test_a_tool_is_found_as_a_model_is(settled_but_tools: Provider) -> None:

@@ -69,6 +69,13 @@ def test_it_names_the_step_and_the_answer(once_wrong: Provider) -> None:
     assert (again.verdict, again.effect) == ("culprit", "2.1")
 
 
+def test_several_probes_at_once_are_made_by_processes_that_import_the_factory(once_wrong: Provider) -> None:
+    kind = crews.named("sequential")
+    run, _ = runs.recorded(kind)
+    verdict = lockstep.bisect(run, kind.make, is_rash, live=["look_up"], jobs=2)
+    assert (verdict.verdict, verdict.effect) == ("culprit", "2.1")
+
+
 @pytest.mark.parametrize(
     "name", ["sequential", "async_tasks", "sequential-akickoff", "alone", "flow", "paying-for_each_async"]
 )

@@ -323,3 +323,7 @@ def test_the_command_line_forks_and_searches_with_the_graph_of_a_module(tmp_path
     assert (found.returncode, "culprit  langgraph/t:4  task c" in found.stderr) == (0, True), found.stderr
     again = run(*search, "--json")
     assert all(probe["found"] for probe in json.loads(again.stdout)["tried"])
+    several = run(*search, "--jobs", "2", "--again", "--json")
+    told = json.loads(several.stdout)
+    assert (told["verdict"], told["step"], told["task"]) == ("culprit", 4, "c"), several.stderr
+    assert not any(probe["found"] for probe in told["tried"])
