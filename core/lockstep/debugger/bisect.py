@@ -66,7 +66,7 @@ class Aim(msgspec.Struct, frozen=True):
 
 ONCE = Aim()
 
-# Returns where the search over steps ended, and the one among the answers of the step.
+# Returns where the search ended, and the answer or the task that this is.
 type Searching = Asking[tuple[Located, Located | None]]
 
 # Runs a probe under a branch name, anew.
