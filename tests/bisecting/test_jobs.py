@@ -96,6 +96,14 @@ def bisect(lockstep, tmp_path: Path) -> Any:
     return lambda *words, **env: lockstep("bisect", "refund", *words, env={**made, **env})
 
 
+# Ctrl-C is ignored in what a background shell starts.
+INTERRUPTIBLE = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
 def _told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -123,19 +131,25 @@ def test_repeated_probes_are_made_at_once_too_and_no_number_twice(bisect) -> Non
     assert again["live_calls"] < found["live_calls"]
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_one_that_is_killed_leaves_no_process_and_goes_on_as_it_was_asked(bisect, tmp_path: Path, jobs: int) -> None:
+@pytest.mark.parametrize(
+    ("jobs", "number", "status"), [(1, signal.SIGKILL, -9), (4, signal.SIGKILL, -9), (4, signal.SIGINT, 130)]
+)
+def test_one_that_is_ended_leaves_no_process_and_goes_on_as_it_was_asked(
+    bisect, tmp_path: Path, jobs: int, number: int, status: int
+) -> None:
     made = tmp_path / "made"
     before = made.stat().st_size
     with subprocess.Popen(
-        [PYTHON, "-m", "lockstep", "bisect", "refund", "--jobs", str(jobs), "--confidence", "0.9"],
+        [PYTHON, "-c", INTERRUPTIBLE, "-m", "lockstep", "bisect", "refund", "--jobs", str(jobs), "--confidence", "0.9"],
         cwd=tmp_path, env={**os.environ, "MADE": str(made), "SLOW": "0.05"}, stderr=subprocess.PIPE,
     ) as search:  # fmt: skip
         # At least one has ended, and others are under way.
         while made.stat().st_size < before + (34 if jobs > 1 else 14) and search.poll() is None:
             time.sleep(0.01)
-        search.send_signal(signal.SIGKILL)
-    assert search.returncode == -signal.SIGKILL
+        search.send_signal(number)
+        assert search.stderr is not None
+        said = search.stderr.read()
+    assert search.returncode == status, said
     while _living(tmp_path):
         time.sleep(0.05)
     ended = {probe["address"] for probe in json.loads(_log(tmp_path)) if probe["judged"] != "skip"}
@@ -164,6 +178,15 @@ def _living(directory: Path) -> list[str]:
         except OSError:
             continue
     return [words for words in found if "agent.py" in words or "bisect" in words]
+
+
+def test_a_good_run_s_answers_are_tried_at_once_too(bisect, lockstep, tmp_path: Path) -> None:
+    fine = lockstep("record", "--run", "fine", "--", PYTHON, "agent.py", "12", env={"MADE": str(tmp_path / "made")})
+    assert fine.returncode == 0, fine.stderr
+    one = _told(bisect("--good", "fine", "--shrink", "--json"))
+    found = _told(bisect("--good", "fine", "--shrink", "--jobs", "3", "--json", "--again"))
+    assert (found["effect"], found["causes"], found["minimal"]) == ("5.1", ["5.1"], True)
+    assert found["shrunk"] == one["shrunk"] and found["shrunk"]
 
 
 @pytest.mark.parametrize("words", [("--resume", "--bad", "x"), ("--jobs", "0")])
