@@ -5,7 +5,7 @@ from collections.abc import Callable
 from math import ceil, log2
 from typing import Any
 
-import planted
+import overcharging
 import pytest
 
 import lockstep
@@ -16,14 +16,16 @@ from lockstep.errors import TargetError
 PLACES = {"first": lambda steps: 1, "middle": lambda steps: steps // 2, "last": lambda steps: steps}
 
 
-def record(steps: int, at: int, monkeypatch: pytest.MonkeyPatch, agent: Callable[[int], Any] = planted.agent) -> None:
+def record(
+    steps: int, at: int, monkeypatch: pytest.MonkeyPatch, agent: Callable[[int], Any] = overcharging.agent
+) -> None:
     """A run of so many steps whose answer number `at` is bad; 0 for none."""
     with monkeypatch.context() as patch:
-        patch.setattr(planted, "planted", at)
+        patch.setattr(overcharging, "planted", at)
         try:
             with lockstep.record("refund"):
                 agent(steps)
-        except planted.Overcharged:
+        except overcharging.Overcharged:
             assert at
 
 
@@ -32,7 +34,7 @@ def record(steps: int, at: int, monkeypatch: pytest.MonkeyPatch, agent: Callable
 def test_the_planted_answer_is_named_within_the_bound(steps: int, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     at = PLACES[place](steps)
     record(steps, at, monkeypatch)
-    found = lockstep.bisect("refund", lambda: planted.agent(steps))
+    found = lockstep.bisect("refund", lambda: overcharging.agent(steps))
     assert (found.verdict, found.step, found.effect, found.confidence) == ("culprit", at, f"{at}.1", 1.0)
     assert found.probes == len(found.tried) <= ceil(log2(steps)) + 1
     # Each probe asks anew what comes after its cut, and nothing else.
@@ -44,7 +46,7 @@ def test_the_planted_answer_is_named_within_the_bound(steps: int, place: str, mo
 def test_the_verdict_says_what_the_answer_was_and_what_a_live_call_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its note is another one each time it is asked, and says nothing."""
     record(16, 12, monkeypatch)
-    found = lockstep.bisect("refund", lambda: planted.agent(16))
+    found = lockstep.bisect("refund", lambda: overcharging.agent(16))
     assert (found.name, len(found.judged("good"))) == ("tool look", 2)
     assert [(change.path, change.a, change.b) for change in found.changes] == [("answer.owed", "4000", "450")]
     assert found.other.startswith("refund@bisect-11-") and found.other.endswith(":12")
@@ -53,11 +55,11 @@ def test_the_verdict_says_what_the_answer_was_and_what_a_live_call_says(monkeypa
 def test_a_running_loop_awaits_abisect(monkeypatch: pytest.MonkeyPatch) -> None:
     async def everything() -> Verdict:
         with monkeypatch.context() as patch:
-            patch.setattr(planted, "planted", 11)
-            with pytest.raises(planted.Overcharged):
+            patch.setattr(overcharging, "planted", 11)
+            with pytest.raises(overcharging.Overcharged):
                 async with lockstep.record("refund"):
-                    await planted.aagent(16)
-        return await lockstep.abisect("refund", lambda: planted.aagent(16))
+                    await overcharging.aagent(16)
+        return await lockstep.abisect("refund", lambda: overcharging.aagent(16))
 
     found = asyncio.run(everything())
     assert (found.verdict, found.effect) == ("culprit", "11.1")
@@ -71,10 +73,10 @@ def test_a_predicate_is_asked_about_the_recording_first_and_then_about_each_prob
 
     def bad(run: View) -> bool:
         seen.append(run)
-        return any(call.outcome["owed"] > planted.LIMIT for call in run.calls)
+        return any(call.outcome["owed"] > overcharging.LIMIT for call in run.calls)
 
     record(8, 3, monkeypatch)
-    found = lockstep.bisect("refund", lambda: planted.agent(8), bad=bad)
+    found = lockstep.bisect("refund", lambda: overcharging.agent(8), bad=bad)
     assert (found.verdict, found.step) == ("culprit", 3)
     assert [run.address for run in seen] == ["refund", *(probe.address for probe in found.tried)]
     assert seen[0].error is not None and seen[0].error.function == "settled"
@@ -84,7 +86,7 @@ def test_a_predicate_is_asked_about_the_recording_first_and_then_about_each_prob
 
 def test_a_run_that_ended_well_is_not_bad_and_needs_somebody_to_say_what_is(monkeypatch: pytest.MonkeyPatch) -> None:
     record(8, 0, monkeypatch)
-    found = lockstep.bisect("refund", lambda: planted.agent(8))
+    found = lockstep.bisect("refund", lambda: overcharging.agent(8))
     assert (found.verdict, found.step, found.probes) == ("not-reproducible", None, 0)
     assert found.why == "it is not bad: complete"
 
@@ -93,8 +95,8 @@ def test_a_fault_in_the_code_is_bad_whatever_the_answers_are(monkeypatch: pytest
     record(16, 4, monkeypatch)
 
     def broken() -> int:
-        planted.agent(16)
-        return planted.settled(planted.BAD)
+        overcharging.agent(16)
+        return overcharging.settled(overcharging.BAD)
 
     found = lockstep.bisect("refund", broken)
     assert (found.verdict, found.step, found.effect) == ("in-the-code", None, None)
@@ -110,11 +112,11 @@ def test_a_probe_that_crashes_is_never_taken_for_bad(monkeypatch: pytest.MonkeyP
     def brittle() -> int:
         known, owed = "", 0
         for number in range(1, 17):
-            found = planted.look(number, known)
+            found = overcharging.look(number, known)
             if number == 3 and found["note"] != recorded[2]:
                 raise RuntimeError("a probe's own fault")
-            known, owed = planted.learned(known, found), max(owed, found["owed"])
-        return planted.settled(owed)
+            known, owed = overcharging.learned(known, found), max(owed, found["owed"])
+        return overcharging.settled(owed)
 
     found = lockstep.bisect("refund", brittle)
     assert (found.verdict, found.effect) == ("culprit", "9.1")
@@ -127,11 +129,11 @@ def test_where_probes_crash_at_the_culprit_the_answer_is_a_range(monkeypatch: py
     def brittle() -> int:
         known, owed = "", 0
         for number in range(1, 17):
-            found = planted.look(number, known)
+            found = overcharging.look(number, known)
             if number == 5 and found["note"] != recorded[4]:
                 raise RuntimeError("a probe's own fault")
-            known, owed = planted.learned(known, found), max(owed, found["owed"])
-        return planted.settled(owed)
+            known, owed = overcharging.learned(known, found), max(owed, found["owed"])
+        return overcharging.settled(owed)
 
     found = lockstep.bisect("refund", brittle)
     assert (found.verdict, found.step, found.between) == ("ambiguous", None, ("", "refund:5"))
@@ -142,9 +144,9 @@ def test_where_probes_crash_at_the_culprit_the_answer_is_a_range(monkeypatch: py
 
 def test_a_run_without_answers_has_nothing_to_search() -> None:
     def agent() -> None:
-        planted.settled(planted.BAD)
+        overcharging.settled(overcharging.BAD)
 
-    with pytest.raises(planted.Overcharged), lockstep.record("refund"):
+    with pytest.raises(overcharging.Overcharged), lockstep.record("refund"):
         agent()
     found = lockstep.bisect("refund", agent)
     assert (found.verdict, found.probes) == ("not-recorded", 0)
@@ -154,10 +156,10 @@ def test_what_only_the_surroundings_made_bad_is_not_reproducible(monkeypatch: py
     spoiled = [True]
 
     def agent() -> int:
-        planted.agent(8)
-        return planted.settled(planted.BAD if spoiled[0] else planted.USUAL)
+        overcharging.agent(8)
+        return overcharging.settled(overcharging.BAD if spoiled[0] else overcharging.USUAL)
 
-    with pytest.raises(planted.Overcharged), lockstep.record("refund"):
+    with pytest.raises(overcharging.Overcharged), lockstep.record("refund"):
         agent()
     spoiled[0] = False
     found = lockstep.bisect("refund", agent)
@@ -180,14 +182,14 @@ def test_a_probe_is_made_once_also_for_a_later_bisect(monkeypatch: pytest.Monkey
 
 
 def eight() -> int:
-    return planted.agent(8)
+    return overcharging.agent(8)
 
 
 def test_a_target_with_values_of_its_own_is_another_program_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     record(8, 5, monkeypatch)
     steps = 8
-    lockstep.bisect("refund", lambda: planted.agent(steps))
-    assert not any(probe.found for probe in lockstep.bisect("refund", lambda: planted.agent(steps)).tried)
+    lockstep.bisect("refund", lambda: overcharging.agent(steps))
+    assert not any(probe.found for probe in lockstep.bisect("refund", lambda: overcharging.agent(steps)).tried)
 
 
 def test_an_interrupted_search_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +210,7 @@ def test_an_interrupted_search_goes_on_where_it_was(monkeypatch: pytest.MonkeyPa
 
 
 def sixteen() -> int:
-    return planted.agent(16)
+    return overcharging.agent(16)
 
 
 # What nobody allowed to run.
@@ -216,12 +218,12 @@ def sixteen() -> int:
 
 @lockstep.tool
 def lookup(number: int) -> dict[str, Any]:
-    return planted.answer(number)
+    return overcharging.answer(number)
 
 
 def careless() -> int:
     owed = max(lookup(number)["owed"] for number in range(1, 9))
-    return planted.settled(owed)
+    return overcharging.settled(owed)
 
 
 def test_answers_that_every_probe_took_from_the_record_are_not_called_the_codes_fault(
@@ -229,8 +231,8 @@ def test_answers_that_every_probe_took_from_the_record_are_not_called_the_codes_
 ) -> None:
     """Nobody said what `lookup` does, so the same call is answered as it was: the bad answer is in every probe."""
     with monkeypatch.context() as patch:
-        patch.setattr(planted, "planted", 5)
-        with pytest.raises(planted.Overcharged), lockstep.record("refund"):
+        patch.setattr(overcharging, "planted", 5)
+        with pytest.raises(overcharging.Overcharged), lockstep.record("refund"):
             careless()
     found = lockstep.bisect("refund", careless)
     assert found.verdict == "ambiguous"
@@ -250,19 +252,19 @@ def test_a_probe_whose_tail_was_refused_is_skipped_and_nothing_is_paid(monkeypat
     def agent(tool: Callable[[int, str], str]) -> int:
         known, owed = "", 0
         for number in range(1, 9):
-            found = planted.look(number, known)
-            known, owed = planted.learned(known, found), max(owed, found["owed"])
+            found = overcharging.look(number, known)
+            known, owed = overcharging.learned(known, found), max(owed, found["owed"])
             if number == 4:
                 tool(owed, known)
-        return planted.settled(owed)
+        return overcharging.settled(owed)
 
     def paying(cents: int, note: str) -> str:
         paid.append(note)
         return "paid"
 
     with monkeypatch.context() as patch:
-        patch.setattr(planted, "planted", 6)
-        with pytest.raises(planted.Overcharged), lockstep.record("refund"):
+        patch.setattr(overcharging, "planted", 6)
+        with pytest.raises(overcharging.Overcharged), lockstep.record("refund"):
             agent(lockstep.tool(effect="mutating", name="pay")(paying))
     found = lockstep.bisect("refund", lambda: agent(pay))
     assert (found.verdict, found.effect) == ("culprit", "7.1")  # its step is 7: the payment has one too

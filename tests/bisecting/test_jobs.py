@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import planted
+import overcharging
 import pytest
 
 import lockstep as lib
@@ -196,15 +196,17 @@ def test_wrong_use_is_told(bisect, words: tuple[str, ...]) -> None:
 
 
 def test_in_code_other_processes_import_the_target(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "site_of_planted.py").write_text("import planted\n\n\ndef target():\n    return planted.agent(8)\n")
+    (tmp_path / "site_of_planted.py").write_text(
+        "import overcharging\n\n\ndef target():\n    return overcharging.agent(8)\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("LOCKSTEP_STORE", str(tmp_path / "store.db"))
-    monkeypatch.setattr(planted, "planted", 3)
-    with pytest.raises(planted.Overcharged), lib.record("refund", store=tmp_path / "store.db"):
-        planted.agent(8)
-    monkeypatch.setattr(planted, "planted", 0)
+    monkeypatch.setattr(overcharging, "planted", 3)
+    with pytest.raises(overcharging.Overcharged), lib.record("refund", store=tmp_path / "store.db"):
+        overcharging.agent(8)
+    monkeypatch.setattr(overcharging, "planted", 0)
     with pytest.raises(TargetError) as told:
-        lib.bisect("refund", lambda: planted.agent(8), jobs=2)
+        lib.bisect("refund", lambda: overcharging.agent(8), jobs=2)
     assert told.value.code == Code.BAD_TARGET and "at the top of a module" in told.value.message
     found = lib.bisect("refund", "site_of_planted:target", jobs=2)
     assert (found.verdict, found.effect) == ("culprit", "3.1")
