@@ -100,7 +100,7 @@ test-mcp:
 
 # What another version of a dependency may do otherwise, or an older Python, whose own modules the taps and lanes hook
 # into. `tests/test_versions.py` says if a test is missing.
-VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log/test_native.py log/test_pack.py \
+VERSIONED = $(addprefix tests/, cli/test_quick.py cli/test_starts.py log/test_carried.py log/test_native.py log/test_pack.py \
 	log/test_reader.py log/test_store.py session taps/http taps/test_clock.py taps/test_collector.py \
 	taps/test_collector_leftovers.py taps/test_entropy.py taps/test_forked.py taps/test_held.py taps/test_imports.py \
 	testing)

@@ -12,7 +12,7 @@ from lockstep.debugger import noisy
 from lockstep.debugger.belief import LOST, RESCUE, SPOIL, Belief, Rate
 from lockstep.debugger.cuts import Cut
 from lockstep.debugger.search import BAD, GOOD, SKIP, Judged
-from lockstep.debugger.verdict import Probe
+from lockstep.debugger.verdict import Probe, Told
 
 
 def seen(last: int, outcomes: Sequence[tuple[int, Judged]]) -> Belief:
@@ -175,7 +175,8 @@ def test_that_a_step_came_to_the_recorded_state_says_nothing_of_its_later_answer
     wanted = next(search)
     with pytest.raises(StopIteration) as ended:
         while True:
-            cut = wanted.cut
+            cut = wanted[0].cut
             judged = BAD if cuts.index(cut) >= 2 else GOOD
-            wanted = search.send(Probe("", cut.at, judged, "", 1, 0.0, False, reach=cut.step, asked=1))
+            told = Told(cut, Probe("", cut.at, judged, "", 1, 0.0, False, reach=cut.step, asked=1))
+            wanted = search.send(told)
     assert beliefs.likeliest(beliefs.posterior(ended.value.value.belief)) == 2

@@ -44,7 +44,9 @@ def bisect(
         from lockstep.launch.nursery import Nursery
 
         path = os.path.abspath(locate(store))
-        plot = os.path.abspath(plot) if plot else ""
+        if plot:
+            _can_be_written(plot)
+            plot = os.path.abspath(plot)
         with open_store(path) as opened, open(os.devnull, "wb") as nowhere:
             place = resolve(opened, run)
             asked = Asked(
@@ -68,6 +70,15 @@ def bisect(
                     opened, asked, place, plot=plot, as_json=as_json, debug=debug, output=output, nursery=nursery
                 )
         raise SystemExit(status)
+
+
+def _can_be_written(plot: str) -> None:
+    """Raises StoreError LS203 before any probe where the drawing has no place to go."""
+    folder = os.path.dirname(plot) or "."
+    if not os.path.isdir(folder):
+        from lockstep.errors import Code, StoreError
+
+        raise StoreError(Code.UNWRITABLE, f"--plot {plot}: there is no directory {folder}")
 
 
 def _wrong(confidence: float | None, max_probes: int | None, jobs: int | None) -> tuple[str, str] | None:

@@ -43,8 +43,6 @@ def bisect(
     store: Store, asked: Asked, place: Place, *, plot: str, as_json: bool, debug: bool, output: int, nursery: Nursery
 ) -> int:  # fmt: skip
     """Finds the answer that makes the run bad and says so. Returns the exit status."""
-    if plot:
-        _can_be_written(plot)
     reader, target = place.timeline.reader, asked.target
     policy = Policy(asked.live, next(one for one in TAILS if one == asked.tail), rules.here().effects)
     alike = _alike(store.path, asked.run, target)
@@ -106,13 +104,6 @@ def _by_workers(
             by = ", ".join(f"{name} {count}" for name, count in sorted(crew.made_by.items()))
             say(f"made by {by}")
     return found
-
-
-def _can_be_written(plot: str) -> None:
-    """Raises StoreError LS203 before any probe where the drawing has no place to go."""
-    folder = os.path.dirname(plot) or "."
-    if not os.path.isdir(folder):
-        raise StoreError(Code.UNWRITABLE, f"--plot {plot}: there is no directory {folder}")
 
 
 def _draw(plot: str, found: Verdict) -> None:
