@@ -163,7 +163,7 @@ def begin(
     if (aim.confidence is not None or (aim.jobs > 1 and not good)) and aim.prior is None:
         from lockstep.debugger import prior as priors  # of use to few, and costs a search's start a twentieth
 
-        every = cuts if good or aim.confidence is None else places.of_answers(place.timeline, cuts)
+        every = cuts if good else places.of_answers(place.timeline, cuts)
         weights = priors.of_cuts(place.timeline, every, recorded.address)
         aim = msgspec.structs.replace(aim, prior=weights)
     # For free first, where anything else is allowed.

@@ -14,7 +14,7 @@ import workflow_runs
 
 from lockstep.debugger import bisect, cuts, search
 from lockstep.debugger.search import BAD, GOOD
-from lockstep.debugger.verdict import Located, Probe
+from lockstep.debugger.verdict import Located, Probe, Told
 from lockstep.log.store import open_store
 from lockstep.log.timeline import Timeline
 
@@ -49,14 +49,15 @@ def found(answers: int, culprit: int, reach: Reach, chance: random.Random) -> tu
     try:
         wanted = next(searching)
         while True:
-            at = wanted.cut.step
+            cut = wanted[0].cut
+            at = cut.step
             tried.append(at)
             bad = at >= culprit
             reached = reach(at, answers if bad else min(culprit - 1, answers), chance)
             probe = Probe(
-                "", wanted.cut.at, BAD if bad else GOOD, "", answers - at, 0.0, False, reach=reached, asked=answers - at
+                "", cut.at, BAD if bad else GOOD, "", answers - at, 0.0, False, reach=reached, asked=answers - at
             )
-            wanted = searching.send(probe)
+            wanted = searching.send(Told(cut, probe))
     except StopIteration as ended:
         return ended.value, tried
 
