@@ -53,8 +53,8 @@ def test_several_probes_at_once_give_the_same_answer(site: Site) -> None:
     before = site.made
     found = told(site.lockstep("bisect", "several", "--workers", site.where, "--jobs", "2", "--json"))
     assert (found["verdict"], found["effect"]) == ("culprit", f"{PLANTED}.1")
-    # Of a probe that was ended as needless, one call may be between here and there. A worker that is too busy to say that
-    # it lives has its probe made by another one: what it did itself is known to nobody.
+    # Of a probe that was ended as needless, one call may be between here and there. A worker that is too busy to say
+    # that it lives has its probe made by another one: what it did itself is known to nobody.
     assert site.made - before >= found["live_calls"] - found["ended"] > 0
     again = told(site.lockstep("bisect", "several", "--workers", site.where, "--jobs", "2", "--json"))
     assert (again["effect"], again["live_calls"]) == (found["effect"], 0)
