@@ -33,8 +33,10 @@ OUTSIDE = tests/langgraph/calls/test_outside.py
 AGENTS = tests/temporal/agents
 AUTOGEN = tests/autogen tests/ag2
 CREWAI = tests/crewai
-# Its import takes seconds, and these start process after process: CI does them beside the rest.
-CREWAI_COMMANDS = $(addprefix tests/crewai/, docs modes/test_again.py session/test_commands.py session/test_quiet.py)
+# Its import takes seconds, and these start process after process: CI does them beside the rest. The last runs the agents
+# of conformance, after which some tests of models fail in the same process: what that leaves behind is not known yet.
+CREWAI_COMMANDS = $(addprefix tests/crewai/, docs modes/test_again.py session/test_commands.py session/test_quiet.py \
+	bisect/test_crew_faults.py)
 SERVERS = tests/autogen/record/test_servers.py
 
 test-recording:
