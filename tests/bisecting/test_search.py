@@ -49,15 +49,6 @@ def test_a_run_that_is_good_with_all_recorded_answers_is_told_from_one_whose_las
 
 
 @pytest.mark.parametrize("last", LENGTHS)
-def test_one_of_several_answers_in_a_step_is_found_within_its_bound(last: int) -> None:
-    for culprit in range(1, last + 1):
-        ended, probed = run(search.within(last), first_bad(culprit))
-        assert ended.found == culprit
-        assert len(probed) <= ceil(log2(last))
-        assert 0 not in probed and last not in probed
-
-
-@pytest.mark.parametrize("last", LENGTHS)
 def test_what_is_left_is_never_more_than_said(last: int) -> None:
     for culprit in range(last + 2):
         known, said = search.whole(last), search.left(search.whole(last))

@@ -309,10 +309,9 @@ def _course(inquiry: Inquiry, tried: Sequence[Probe]) -> Asking[Verdict]:
     if not inquiry.shrink or found.verdict != verdicts.CULPRIT:
         return found
     left = None if inquiry.most is None else inquiry.most - len(tried)
-    small = yield from shrinking.over(
+    return (yield from shrinking.over(
         inquiry.series.store, inquiry.timeline, found, inquiry.swaps, inquiry.good, left, inquiry.passes, inquiry.jobs
-    )  # fmt: skip
-    return msgspec.structs.replace(small, seconds=time.monotonic() - inquiry.began, **verdicts.cost(tried))
+    ))  # fmt: skip
 
 
 def _concluded(inquiry: Inquiry, tried: Sequence[Probe], located: Located, inner: Located | None) -> Verdict:
@@ -351,7 +350,7 @@ def _answer(timeline: Timeline, located: Located) -> Located | None:
     within = places.of_step(timeline, timeline.step(cut.step))
     if cut.effect is not None or cut.within is not None:
         within = [within[0], cut]
-    return Located(searches.within(1), within[-2:]) if len(within) > 1 else None
+    return Located(Search(1, 0, 1), within[-2:]) if len(within) > 1 else None
 
 
 def _over_checkpoints(

@@ -15,31 +15,17 @@ from typing import Any, Protocol
 
 import msgspec
 
+from lockstep.debugger.conduct import Maker
 from lockstep.debugger.orders import Order
-from lockstep.debugger.probes import Made
 from lockstep.debugger.replay import recipe
-from lockstep.errors import Code, EditError, TargetError
+from lockstep.errors import Code, TargetError
 from lockstep.log.store import RunReader
 
 
-class Crew(Protocol):
-    """Workers at hand. `made_by`: how many probes each has made."""
+class Crew(Maker, Protocol):
+    """Workers at hand. Raises LockstepError for what is wrong with them. `made_by`: how many probes each has made."""
 
     made_by: Counter[str]
-
-    def begin(self, number: int, order: Order) -> None:
-        """Has a probe made, anew. `number`: tells it from others."""
-        ...
-
-    def end(self, number: int) -> None:
-        """Has one ended that is of no use any more."""
-        ...
-
-    def next(self) -> tuple[int, Made | EditError | None]:
-        """Waits for the first that is over: the probe, whose branch is in the store; an error where an answer cannot be
-        given; None of one that was ended, of which what it did is left as a branch that was interrupted. Raises
-        LockstepError for what is wrong with the workers."""
-        ...
 
 
 def named(order: Order, reader: RunReader) -> Order:

@@ -68,11 +68,6 @@ def whole(last: int) -> Search:
     return Search(last, -1, last + 1 if last > 1 else last)
 
 
-def within(last: int) -> Search:
-    """Over the `last` answers of one step, whose cut 0 is good and whose last one is bad: ceil(log2 last) probes."""
-    return Search(last, 0, last)
-
-
 def following(search: Search) -> int | None:
     """The cut to probe next; None where the answer is known, or cannot be."""
     good, bad, skipped = search.good, search.bad, search.skipped
